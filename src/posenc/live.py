@@ -1,0 +1,351 @@
+"""A matplotlib figure with controls that answers within a few hundredths of a second.
+
+A `Live` draws its figure once, keeps the picture of all that stands still, and on each move draws only the
+artists that change. The frame goes as PNG into an image widget. There is no pyplot and no output widget.
+
+    figure = canvas()
+    axes = figure.add_subplot()
+    line, = axes.plot(x, x)
+    axes.set_ylim(-1, 1)
+
+    def update(frequency):
+        line.set_ydata(torch.sin(frequency * x))
+
+    Live(figure, update, moving={"line": line}, alt="A sine wave.",
+         controls={"frequency": slider("frequency", 1, 9, unit="per turn")})
+
+Conventions: limits, ticks and the layout stand still, unless a control is named in `relayout`. Text in a figure
+is shown as it is: a $ is a dollar sign, so write θ, √ and ² and no mathtext.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import struct
+import threading
+import warnings
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from weakref import WeakKeyDictionary
+
+import ipywidgets as widgets
+import numpy as np
+import torch
+from IPython import get_ipython
+from IPython.display import display
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from traitlets import TraitError
+
+WIDTH = 800  # of the picture on the page, in CSS pixels
+
+# One lock for all figures: callbacks run in threads of their own, and matplotlib is not made for two of them.
+_lock = threading.RLock()
+
+# The figures that each control moves. The widget itself would stop calling them at the first that raises.
+_figures: WeakKeyDictionary[widgets.Widget, list[Live]] = WeakKeyDictionary()
+
+
+def canvas(width: float = 8, height: float = 3.6) -> Figure:
+    """An empty white figure of width by height inches at 144 dots an inch, its layout constrained."""
+    figure = Figure(figsize=(width, height), dpi=144, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def slider(
+    name: str, low: float, high: float, *, unit: str = "", value: float | None = None, step: float = 1
+) -> widgets.Widget:
+    """A slider from low to high, at value or else at low: for integers if all its numbers are, else for floats."""
+    value = low if value is None else value
+    integers = all(isinstance(number, int) for number in (low, high, value, step))
+    control = (widgets.IntSlider if integers else widgets.FloatSlider)(
+        value, low, high, step, description=f"{name} ({unit})" if unit else name, **_look()
+    )
+    control.unit = unit
+    return control
+
+
+def choice(name: str, options: Sequence) -> widgets.Widget:
+    """One of a few options, all in sight; the first is chosen."""
+    return widgets.ToggleButtons(options=list(options), description=name, **_look(width="auto"))
+
+
+def switch(name: str, value: bool = False) -> widgets.Widget:
+    """A box to tick."""
+    return widgets.Checkbox(value, description=name, **_look())
+
+
+def text(name: str, value: str = "", placeholder: str = "") -> widgets.Widget:
+    """A line to type in. It counts when Enter is pressed or the line is left."""
+    return widgets.Text(value, description=name, placeholder=placeholder, continuous_update=False, **_look())
+
+
+def _look(width: str = "460px") -> dict:
+    return {
+        "style": {"description_width": "110px"},
+        "layout": widgets.Layout(width=width, max_width="100%"),
+    }
+
+
+class Live:
+    """A figure whose moving artists follow its controls.
+
+    Args:
+        figure: made by `canvas`, with everything in it that stands still.
+        update: called with the value of every control, by name; it moves the artists.
+        moving: the artists that change, by name. They are drawn last, in ascending zorder, with the spines of
+            their axes.
+        controls: widgets made by `slider`, `choice`, `switch` and `text`, by name. Several figures may share one.
+        alt: what the picture shows, in words.
+        relayout: names of controls that change limits, ticks or anything else that is not in `moving`. Their
+            moves draw everything, which is slow.
+
+    Attributes:
+        artists: the moving artists, by name.
+        controls: the controls, by name.
+        error: what the last move raised, or an empty string.
+        view: the widget that is shown.
+
+    Raises:
+        ValueError: alt is empty, or relayout names something that is no control.
+    """
+
+    def __init__(
+        self,
+        figure: Figure,
+        update: Callable[..., object],
+        *,
+        moving: Mapping[str, Artist],
+        controls: Mapping[str, widgets.Widget],
+        alt: str,
+        relayout: Collection[str] = (),
+    ) -> None:
+        if not alt.strip():
+            raise ValueError("alt is empty: say in words what the picture shows, for those who cannot see it")
+        for name in relayout:
+            _require(controls, name)
+        self.figure, self.update, self.alt, self.relayout = figure, update, alt, relayout
+        self.artists, self.controls, self.error = dict(moving), dict(controls), ""
+
+        spines = [
+            spine
+            for artist in moving.values()
+            if artist.axes is not None
+            for spine in artist.axes.spines.values()
+        ]
+        self._layers = sorted(dict.fromkeys([*moving.values(), *spines]), key=Artist.get_zorder)
+        for artist in self._layers:
+            artist.set_animated(True)
+
+        self._layout_engine = figure.get_layout_engine()
+        self._background = None  # pixels of all that stands still
+        self._drawn: dict | None = None  # the values of the controls in the picture
+        self._held = False  # the controls are being set, so don't follow each
+
+        self._image = widgets.Image(
+            format="png", tooltip=alt, layout=widgets.Layout(width=f"{WIDTH}px", max_width="100%")
+        )
+        self._message = widgets.HTML()
+        self.view = widgets.VBox([*self.controls.values(), self._image, self._message])
+        for control in dict.fromkeys(self.controls.values()):
+            if control not in _figures:
+                _figures[control] = []
+                control.observe(_follow, "value")
+            _figures[control].append(self)
+
+    def set(self, **values: object) -> None:
+        """Move controls; the figure is drawn once.
+
+        Raises:
+            ValueError: there is no such control, or it did not take the value.
+        """
+        for name in values:
+            _require(self.controls, name)
+        refused = []
+        with _lock:
+            with self._hold():
+                for name, value in values.items():
+                    control = self.controls[name]
+                    try:
+                        control.value = value
+                    except TraitError:
+                        pass  # the control keeps its value, which is reported below
+                    if control.value != value:
+                        refused.append(f"{_words(name, control)}, does not take {value!r}")
+            self._move()
+        if refused:
+            raise ValueError("; ".join(refused))
+
+    def sweep(self) -> int:
+        """Take every control but the text boxes to both its ends and back; how many frames that drew.
+
+        Raises:
+            AssertionError: a control changed no pixel, or back at the start the picture is another one.
+        """
+        frames = 0
+        for name, control in self.controls.items():
+            if isinstance(control, widgets.Text):
+                continue
+            start, before, seen = control.value, self.png(), []
+            for end in _ends(control):
+                if end != control.value:
+                    self.set(**{name: end})
+                    seen.append(self.png())
+            if control.value != start:
+                self.set(**{name: start})
+                seen.append(self.png())
+            assert any(picture != before for picture in seen), f"{_words(name, control)}: it moves nothing"
+            assert self.png() == before, f"{_words(name, control)}: back there, the picture is another one"
+            frames += len(seen)
+        return frames
+
+    def png(self) -> bytes:
+        """The current frame."""
+        with _lock:
+            if self._drawn is None:
+                self._move()
+            return self._image.value
+
+    def redraw(self) -> None:
+        """Draw the moving artists as they stand now, without asking the controls."""
+        with self._reporting():
+            self._draw()
+
+    @contextmanager
+    def watch(self) -> Iterator[Live]:
+        """Show the figure now, and keep the last frame that is drawn inside as the stored picture."""
+        self.png()
+        handle = display(self, display_id=True) if get_ipython() else None
+        try:
+            yield self
+        finally:
+            self.redraw()
+            if handle:
+                handle.update(self)
+
+    def __repr__(self) -> str:
+        controls = "; ".join(_words(name, control) for name, control in self.controls.items())
+        return f"Figure: {self.alt}" + (f" Controls: {controls}." if controls else "")
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
+        picture = base64.b64encode(self.png()).decode()
+        data = self.view._repr_mimebundle_() | {"image/png": picture, "text/plain": repr(self)}
+        return data, {"image/png": {"width": WIDTH, "alt": self.alt}}
+
+    def _move(self) -> None:
+        """Let the artists follow the controls and draw a frame."""
+        with _lock:
+            if self._held:
+                return
+            with self._reporting():
+                values = None
+                with self._hold():
+                    while values != (values := {name: c.value for name, c in self.controls.items()}):
+                        if self._drawn is None or any(values[n] != self._drawn[n] for n in self.relayout):
+                            self._background = None
+                        self.update(**values)  # it may limit another control: then once more
+                self._draw()
+                self._drawn = values
+
+    def _draw(self) -> None:
+        if self._background is None:
+            self._draw_all()
+        drawing = self.figure.canvas
+        drawing.restore_region(self._background)
+        for artist in self._layers:
+            self.figure.draw_artist(artist)
+        self._image.value = _png(np.asarray(drawing.buffer_rgba()))
+
+    def _draw_all(self) -> None:
+        for item in self.figure.findobj(Text):
+            item.set_parse_math(False)
+        for axes in self.figure.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                if axis.get_scale() != "linear":  # these write their tick labels in mathtext
+                    for label in axis.get_ticklabels(which="both"):
+                        label.set_parse_math(True)
+        self.figure.set_layout_engine(self._layout_engine)
+        self.figure.canvas.draw()
+        self.figure.set_layout_engine("none")  # stand still until the next full draw
+        self._background = self.figure.canvas.copy_from_bbox(self.figure.bbox)
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        self._held, held = True, self._held
+        try:
+            yield
+        finally:
+            self._held = held
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """What drawing needs around it; an error is shown under the figure and raised again."""
+        with _lock, torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from")
+            try:
+                yield
+            except Exception as error:
+                self._show_error(" ".join(f"{type(error).__name__}: {error}".split()))
+                raise
+            self._show_error("")
+
+    def _show_error(self, line: str) -> None:
+        self.error = line
+        style = "color: var(--jp-error-color1, #d32f2f)"
+        self._message.value = line and f'<div role="alert" style="{style}">{html.escape(line)}</div>'
+
+
+def _follow(change: Mapping) -> None:
+    """Move all figures of a control, even if one raises; then raise."""
+    errors = []
+    for figure in _figures[change["owner"]]:
+        try:
+            figure._move()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def _require(controls: Mapping, name: str) -> None:
+    if name not in controls:
+        raise ValueError(f"there is no control named {name!r}; there are: {', '.join(controls) or 'none'}")
+
+
+def _ends(control: widgets.Widget) -> Sequence:
+    if isinstance(control, widgets.Checkbox):
+        return False, True
+    if hasattr(control, "options"):
+        return control.options[0], control.options[-1]
+    return control.min, control.max
+
+
+def _words(name: str, control: widgets.Widget) -> str:
+    if isinstance(control, widgets.Checkbox):
+        return f"{name}, {'on' if control.value else 'off'}"
+    if isinstance(control, widgets.Text):
+        return f"{name}, a text, now “{control.value}”"
+    if hasattr(control, "options"):
+        return f"{name}, one of {', '.join(map(str, control.options))}, at {control.value}"
+    unit = f" {control.unit}" if control.unit else ""
+    return f"{name}, {control.min:g} to {control.max:g}{unit}, at {control.value:g}"
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    """Pixels (height, width, 4) as PNG, without its filters: a third of the time that Pillow takes with them."""
+    height, width, channels = pixels.shape
+    rows = np.zeros(
+        (height, 1 + channels * width), np.uint8
+    )  # each row starts with the number of its filter, 0
+    rows[:, 1:] = pixels.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits a channel, RGBA
+    chunks = {b"IHDR": header, b"IDAT": zlib.compress(rows, level=1), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks.items()
+    )
