@@ -27,7 +27,7 @@ import threading
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from weakref import WeakKeyDictionary
 
 import ipywidgets as widgets
@@ -207,7 +207,7 @@ class Live:
     def png(self) -> bytes:
         """The current frame."""
         with _lock:
-            if self._drawn is None:
+            if not self._image.value:
                 self._move()
             return self._image.value
 
@@ -301,15 +301,10 @@ class Live:
 
 
 def _follow(change: Mapping) -> None:
-    """Move all figures of a control, even if one raises; then raise."""
-    errors = []
-    for figure in _figures[change["owner"]]:
-        try:
-            figure._move()
-        except Exception as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
+    """Move all figures of a control, also those after one that raises."""
+    with ExitStack() as stack:
+        for figure in reversed(_figures[change["owner"]]):
+            stack.callback(figure._move)
 
 
 def _require(controls: Mapping, name: str) -> None:
