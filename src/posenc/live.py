@@ -64,7 +64,12 @@ def slider(
     value = low if value is None else value
     integers = all(isinstance(number, int) for number in (low, high, value, step))
     control = (widgets.IntSlider if integers else widgets.FloatSlider)(
-        value, low, high, step, description=f"{name} ({unit})" if unit else name, **_look()
+        value=value,
+        min=low,
+        max=high,
+        step=step,
+        description=f"{name} ({unit})" if unit else name,
+        **_look(),
     )
     control.unit = unit
     return control
