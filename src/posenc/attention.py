@@ -1,0 +1,84 @@
+"""Scaled dot-product attention, written to be read.
+
+Convention: the last two axes are (tokens, width); any axes before them are batches or heads.
+When there are fewer queries than keys, the queries are the last rows: the newest tokens.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def scores(query: Tensor, key: Tensor) -> Tensor:
+    """How well each query matches each key.
+
+    Args:
+        query: shape (…, M, d).
+        key: shape (…, N, d).
+
+    Returns:
+        q·k / √d, shape (…, M, N).
+
+    Raises:
+        ValueError: query and key have different widths.
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", eq. 1.
+    """
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            f"query is {query.shape[-1]} wide and key {key.shape[-1]}: "
+            "a dot product needs equal widths; project both to the same head size"
+        )
+    return query @ key.mT / math.sqrt(query.shape[-1])
+
+
+def causal_bias(n_queries: int, n_keys: int) -> Tensor:
+    """The bias that hides the future: 0 where the key is visible, -inf where it is later.
+
+    Args:
+        n_queries: M, the number of the newest tokens that ask.
+        n_keys: N, all tokens so far, N ≥ M. Query row m has position N - M + m.
+
+    Returns:
+        shape (M, N), to be added to the scores.
+
+    Raises:
+        ValueError: there are more queries than keys.
+    """
+    if n_queries > n_keys:
+        raise ValueError(f"{n_queries} queries but {n_keys} keys: every query needs at least its own key")
+    return torch.full((n_queries, n_keys), -math.inf).triu(diagonal=n_keys - n_queries + 1)
+
+
+def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None) -> Tensor:
+    """The share of each key in each query's answer: the softmax over the keys.
+
+    Args:
+        query: shape (…, M, d).
+        key: shape (…, N, d).
+        bias: added to the scores, shape that broadcasts to (…, M, N). -inf hides a key;
+            a row in which all keys are hidden has no softmax and becomes NaN.
+
+    Returns:
+        shape (…, M, N); each row sums to 1.
+    """
+    logits = scores(query, key)
+    if bias is not None:
+        logits = logits + bias.to(logits)
+    return logits.softmax(dim=-1)
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None = None) -> Tensor:
+    """The weighted sum of the values.
+
+    Args:
+        query: shape (…, M, d).
+        key: shape (…, N, d).
+        value: shape (…, N, e).
+        bias: as in attention_weights.
+
+    Returns:
+        shape (…, M, e).
+    """
+    return attention_weights(query, key, bias=bias) @ value

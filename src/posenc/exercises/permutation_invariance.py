@@ -1,0 +1,195 @@
+"""What chapter 1 asks: attention's mask, its cache, its symmetry, and what that symmetry costs."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from posenc.attention import attention, causal_bias
+from posenc.exercises import Answer, exercise, wrong
+
+
+@exercise(
+    "Adding 0 to a score changes nothing. What must you add so that the softmax gives exactly 0?",
+    """A score of -inf gets no weight at all:
+>>> torch.tensor([0.0, -math.inf]).softmax(dim=-1)
+tensor([1., 0.])""",
+    """torch.triu keeps the upper triangle; `diagonal` moves its edge to the right:
+>>> torch.full((2, 2), -math.inf).triu(diagonal=1)
+tensor([[0., -inf],
+        [0., 0.]])""",
+    """The queries are the newest tokens, so the first of 1 query against 3 keys sees all three. Move the edge by N - M:
+>>> n_queries, n_keys = 2, 3
+>>> torch.full((n_queries, n_keys), -math.inf).triu(diagonal=n_keys - n_queries + 1)
+tensor([[0., 0., -inf],
+        [0., 0., 0.]])""",
+    well_done="and it lines up with the newest tokens when there are fewer queries than keys.",
+)
+def hide_the_future(answer: Answer) -> None:
+    bias = answer.tensor(4, 4, shape=(4, 4), dtype=torch.float32)
+    future = torch.ones(4, 4).triu(diagonal=1).bool()
+    if bias[future].eq(math.inf).all():
+        wrong("the future gets +inf, so it takes all the weight: look at the sign")
+    if bias[future.mT].lt(-1e4).all() and bias[future].eq(0).all():
+        wrong("the past is hidden and the future is visible: rows are queries, columns are keys")
+    if not bias[future].lt(-1e4).all():
+        wrong("a later key still gets weight: the bias is added before the softmax, so hiding takes -math.inf")
+    if bias.diagonal().lt(-1e4).any():
+        wrong("a token cannot see itself: row 0 then sees nothing, and its softmax is NaN")
+    if bias[~future].ne(0).any():
+        wrong("a visible key gets a bias other than 0: that changes its weight")
+    tail = answer.tensor(1, 4, shape=(1, 4), dtype=torch.float32)
+    if tail[0, 1:].lt(-1e4).any():
+        wrong("right for a square, but one query against four keys must see all four: queries are the newest tokens")
+    if not torch.equal(answer.tensor(2, 5, shape=(2, 5), dtype=torch.float32) == 0, causal_bias(2, 5) == 0):
+        wrong("right for a square and for one query, but wrong for 2 queries and 5 keys: move the edge by N - M")
+
+
+@exercise(
+    "The cache holds keys and values of the earlier tokens. Does the new token attend to itself as well?",
+    """Append before you score:
+>>> cache, new = torch.zeros(3, 2), torch.ones(2)
+>>> torch.cat([cache, new[None]]).shape
+torch.Size([4, 2])""",
+    """One query, a vector of d numbers, gives one row of scores; the softmax runs along that row:
+>>> query, keys = torch.ones(2), torch.ones(4, 2)
+>>> (keys @ query / math.sqrt(2)).softmax(dim=-1)
+tensor([0.2500, 0.2500, 0.2500, 0.2500])""",
+    well_done="the same numbers as the last row of the causal pass, for one query's work instead of T.",
+)
+def next_row(answer: Answer) -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(5, 6, generator=generator, dtype=torch.float64)
+    w_query, w_key, w_value = torch.randn(3, 6, 4, generator=generator, dtype=torch.float64)
+    query, keys, values = x @ w_query, x @ w_key, x @ w_value
+    row = answer.tensor(x[-1], keys[:-1], values[:-1], w_query, w_key, w_value, shape=(4,))
+
+    def same(other: Tensor) -> bool:
+        return torch.allclose(row, other, atol=1e-9)
+
+    logits = keys @ query[-1] / 2
+    if same(attention(query[-1:], keys[:-1], values[:-1])[0]):
+        wrong("the new token does not see itself: append its key and value before you score")
+    if same((2 * logits).softmax(-1) @ values):
+        wrong("the scores are not scaled: divide them by the square root of the head size, here √4")
+    if same((logits * 2 / math.sqrt(6)).softmax(-1) @ values):
+        wrong("the scale is √6, the width of x: divide by the square root of the head size, the width of q and k")
+    if same(values.sum(dim=0)):
+        wrong("every token has weight 1: the softmax runs over the wrong dimension; it belongs to the keys")
+    if same(logits @ values):
+        wrong("the softmax is missing: the weights of a row must sum to 1")
+    if not same(attention(query[-1:], keys, values)[0]):
+        wrong("this is not the last row of the causal pass")
+
+
+@exercise(
+    "p says where each row comes from. Which permutation sends the rows back?",
+    """Under a swap, p is its own inverse. Under a 3-cycle it is not:
+>>> p = torch.tensor([1, 2, 0])
+>>> p[p]
+tensor([2, 0, 1])""",
+    """argsort gives the inverse:
+>>> p = torch.tensor([1, 2, 0])
+>>> p[p.argsort()]
+tensor([0, 1, 2])""",
+    well_done="a swap could not have told p from its inverse; the 3-cycle did.",
+)
+def unpermute(answer: Answer) -> None:
+    x = torch.arange(12.0, dtype=torch.float64).reshape(4, 3)
+    seen = []
+
+    def layer(rows: Tensor) -> Tensor:
+        seen.append(rows)
+        return 2 * rows + 1
+
+    swap, cycle = torch.tensor([1, 0, 2, 3]), torch.tensor([1, 2, 0, 3])
+    for p in (swap, cycle):
+        result = answer.tensor(layer, x, p, shape=(4, 3))
+        if not any(rows.shape == x.shape and torch.equal(rows, x[p]) for rows in seen):
+            if any(rows.shape == x.shape and torch.equal(rows, x[p.argsort()]) for rows in seen):
+                wrong("the layer saw the rows of x sent by the inverse of p: give it x[p]")
+            wrong("the layer never saw the permuted rows x[p]")
+        if torch.equal(result, layer(x)):
+            continue
+        if torch.equal(result, layer(x)[p]):
+            wrong("the rows are still permuted: send row p[i] of the answer back to row i")
+        if p is cycle and torch.equal(result, layer(x)[p][p]):
+            wrong("right for a swap, wrong for a 3-cycle: you applied p twice; undo it with its inverse")
+        wrong("the rows are neither in the order of x nor in that of x[p]")
+    if torch.equal(answer.tensor(lambda rows: rows.cumsum(0), x, cycle, shape=(4, 3)), x.cumsum(0)):
+        wrong("a layer that sees order looks blind to it: return the answer to x[p], not the answer to x")
+
+
+@exercise(
+    "Which token asks the question when the next one is generated? That one must stay where it is.",
+    """Reverse what stands before it:
+>>> tokens = ["the", "dog", "bit", "the", "man", "."]
+>>> tokens[:-1][::-1] + tokens[-1:]
+['man', 'the', 'bit', 'dog', 'the', '.']""",
+    well_done="two sentences, one answer: no training can make one layer tell them apart.",
+)
+def failing_twin(answer: Answer) -> None:
+    for tokens in (["the", "dog", "bit", "the", "man", "."], ["not", "all", "who", "wander", "are", "lost"]):
+        twin = answer(tokens)
+        if isinstance(twin, str):
+            wrong("it returned one string: return a list of words")
+        if not isinstance(twin, (list, tuple)) or not all(isinstance(word, str) for word in twin):
+            wrong(f"it returned {type(twin).__name__}: return a list of words")
+        if list(twin) == tokens:
+            wrong("this is the same sentence: a twin has another order")
+        if sorted(twin) != sorted(tokens):
+            wrong("a twin has the same words, each as often: only their order differs")
+        if twin[-1] != tokens[-1]:
+            wrong("the last word has moved: its query asks the question, so the output changes")
+
+
+@exercise(
+    "When the last token is a or b, its own query knows which one it is. How often does that happen?",
+    "In all other sentences one layer is order-blind: of each pair of twins it gets exactly one right.",
+    """With 4 tokens, 2 of 4 last places and half of the rest:
+>>> length = 4
+>>> 2 / length + (1 - 2 / length) / 2
+0.75""",
+    well_done="0.600 for ten tokens. The trained models below agree.",
+)
+def expected_accuracy(answer: Answer) -> None:
+    for length in (10, 4, 25):
+        got = answer.number(length)
+
+        def same(other: float) -> bool:
+            return math.isclose(got, other, abs_tol=1e-9)
+
+        if same(0.5):
+            wrong("one half is right for a neutral last token; here the last token may be a or b itself")
+        if same(2 / length):
+            wrong("that counts the sentences that end in a or b; of the others it still gets half right by chance")
+        if same(1 / length + (1 - 1 / length) / 2):
+            wrong("either of the two can stand last, a or b: that is 2 of the places, not 1")
+        if same(1.0):
+            wrong("one layer is not that good: when neither a nor b stands last, twins get the same answer")
+        if same(100 * (2 / length + (1 - 2 / length) / 2)):
+            wrong("that is in per cent: return a share between 0 and 1")
+        if length == 10 and not same(0.6):
+            wrong(f"{got:.3f} is not it: add the share that ends in a or b and half of the rest")
+        if not same(2 / length + (1 - 2 / length) / 2):
+            wrong(f"right for 10 tokens, wrong for {length}: let the length enter the formula")
+
+
+@exercise(
+    "Row m of a causal pass sees m + 1 tokens, the BOS token among them. What is the weight of each if all are equal?",
+    """Row 3 sees four tokens and gives each 1/4:
+>>> share = 1 / 4
+>>> 1 / share - 1
+3.0""",
+    well_done="so a causal model can count without any encoding, if its first token differs from the rest.",
+)
+def position_from_share(answer: Answer) -> None:
+    for position in (3, 0, 99):
+        share = torch.tensor(1 / (position + 1), dtype=torch.float64)
+        got = answer.number(share)
+        if math.isclose(got, position + 1):
+            wrong("off by one: that counts the tokens that the row sees; positions count from 0")
+        if math.isclose(got, -position, abs_tol=1e-6) and position:
+            wrong("the sign is wrong: subtract 1 from the number of tokens, not the other way round")
+        if not math.isclose(got, position, abs_tol=1e-6):
+            wrong(f"a share of {share:.3f} belongs to position {position}, not {got:.3f}")

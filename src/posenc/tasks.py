@@ -1,0 +1,79 @@
+"""What the small models are trained on: tasks that make their own data.
+
+Every batch has a leading axis of seeds, so that an `Ensemble` can learn from it.
+"""
+
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from posenc.models import Ensemble
+
+A, B = 0, 1  # the two tokens whose order is asked for
+ORDER_VOCABULARY = 12  # a, b, nine fillers and the neutral last token
+NEUTRAL = ORDER_VOCABULARY - 1
+
+
+def order_batch(
+    generator: torch.Generator, *, seeds: int, batch: int = 32, length: int = 10, neutral_end: bool = True
+) -> tuple[Tensor, Tensor]:
+    """"Is a before b?": random sentences that hold one a and one b.
+
+    Args:
+        neutral_end: the last token is always the same and never a or b.
+
+    Returns:
+        tokens, shape (seeds, batch, length), and 1.0 where a comes first, shape (seeds, batch).
+    """
+    tokens = torch.randint(B + 1, NEUTRAL, (seeds, batch, length), generator=generator)
+    places = torch.rand(seeds, batch, length - neutral_end, generator=generator).argsort(-1)[..., :2]
+    tokens.scatter_(-1, places, torch.tensor([A, B]).expand(seeds, batch, 2))
+    if neutral_end:
+        tokens[..., -1] = NEUTRAL
+    return tokens, (places[..., 0] < places[..., 1]).float()
+
+
+def order_twins(*, length: int = 10, neutral_end: bool = True, repeats: int = 10) -> tuple[Tensor, Tensor]:
+    """Test sentences, each with its twin: the same sentence with a and b exchanged.
+
+    Every pair of places occurs equally often, and a model that cannot see order gives both twins
+    the same answer: it is right about exactly one of them.
+
+    Returns:
+        tokens with a first and tokens with b first, each (pairs, length).
+    """
+    generator = torch.Generator().manual_seed(0)
+    places = torch.tensor(list(combinations(range(length - neutral_end), 2))).repeat(repeats, 1)
+    tokens = torch.randint(B + 1, NEUTRAL, (len(places), length), generator=generator)
+    if neutral_end:
+        tokens[:, -1] = NEUTRAL
+    rows = torch.arange(len(places))
+    tokens[rows, places[:, 0]], tokens[rows, places[:, 1]] = A, B
+    swapped = tokens.clone()
+    swapped[rows, places[:, 0]], swapped[rows, places[:, 1]] = B, A
+    return tokens, swapped
+
+
+def order_loss(outputs: Tensor, a_first: Tensor) -> Tensor:
+    """Cross-entropy of the last token's answer, one number a seed."""
+    return F.binary_cross_entropy_with_logits(outputs[..., -1, 0], a_first, reduction="none").mean(-1)
+
+
+@torch.no_grad()
+def order_accuracy(ensemble: Ensemble, **options) -> Tensor:
+    """Share of right answers on the twins, one number a seed.
+
+    Computed in float64: an order-blind model's two answers then differ by 1e-15 and not by 1e-7,
+    so that rounding does not decide a close call.
+
+    Args:
+        options: passed to `order_twins`.
+    """
+    a_first, b_first = order_twins(**options)
+    exact = ensemble.double()
+    seeds = len(ensemble.seeds)
+    yes = exact(a_first.expand(seeds, -1, -1))[..., -1, 0] > 0
+    no = exact(b_first.expand(seeds, -1, -1))[..., -1, 0] <= 0
+    return (yes.double().mean(-1) + no.double().mean(-1)) / 2
