@@ -1,0 +1,41 @@
+# `make` alone lists what can be made.
+
+PYTHON ?= python3
+python := .venv/bin/python
+install := $(PYTHON) src/courseware/install.py
+
+# What the tests and the stored outputs are made under; courseware.build sets the same.
+steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
+
+.PHONY: help python ready lab test check notebooks bench clean
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
+	@$(install) lab $(PORT)
+
+test: ready ## run every test, and every notebook against its stored outputs
+	$(steady) $(python) -m pytest tests
+	$(steady) $(python) -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
+	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
+
+check: ready ## run the tests that take less than a minute together
+	$(steady) $(python) -m pytest -m "not slow" tests
+
+notebooks: ready ## execute the notebooks and store their outputs (CHAPTER=01 for one)
+	@$(python) -m courseware.build $(CHAPTER)
+
+bench: ready ## measure what a move of a slider costs
+	@$(python) -m courseware.bench
+
+clean: ## remove .venv and whatever else was made
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+
+ready: python
+	@$(install) dev
+
+python:
+	@command -v $(PYTHON) >/dev/null || \
+	    { echo "There is no $(PYTHON) here. Install Python 3.11 or newer from your system's packages or from python.org."; exit 1; }

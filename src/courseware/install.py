@@ -1,0 +1,211 @@
+"""Make .venv and open JupyterLab: `make lab` and `make test` begin here.
+
+    python3 src/courseware/install.py lab [PORT]    what a learner needs, then JupyterLab on chapter 1
+    python3 src/courseware/install.py dev           what a developer needs
+
+It runs under whatever python3 a machine has, before anything is installed. So it imports only the standard
+library and uses no syntax newer than Python 3.6: an old interpreter must get far enough to say that it is old.
+"""
+
+import glob
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+VENV = os.path.join(ROOT, ".venv")
+PYTHON = os.path.join(VENV, "bin", "python")
+STAMP = os.path.join(VENV, "installed")
+
+OLDEST = (3, 11)
+FIRST_PORT = 8888
+LEARNER, DEVELOPER = "learner", "developer"
+
+NETWORK_WORDS = (
+    "Retrying (Retry(",
+    "NewConnectionError",
+    "ConnectTimeout",
+    "Read timed out",
+    "name resolution",
+    "Network is unreachable",
+    "Connection refused",
+    "ProxyError",
+)
+
+
+class Problem(Exception):
+    """What is wrong and what to do, in sentences for the person at the keyboard."""
+
+
+def fingerprint():
+    """A hash of all that decides what is installed. A checkout that was moved counts as changed."""
+    digest = hashlib.sha256(ROOT.encode())
+    for name in ("pyproject.toml", "constraints.txt"):
+        with open(os.path.join(ROOT, name), "rb") as file:
+            digest.update(file.read())
+    return digest.hexdigest()
+
+
+def installed():
+    """(fingerprint, audience) of the last install that ran to its end, or None."""
+    if not os.path.exists(PYTHON) or not os.path.exists(STAMP):
+        return None
+    with open(STAMP) as file:
+        words = file.read().split()
+    return tuple(words) if len(words) == 2 else None
+
+
+def install(audience):
+    """Bring .venv up to date; return at once where it is."""
+    before = installed()
+    if before in ((fingerprint(), audience), (fingerprint(), DEVELOPER)):
+        return
+    if before is None:
+        make_venv()
+    else:
+        os.remove(STAMP)
+        audience = DEVELOPER if DEVELOPER in (audience, before[1]) else LEARNER
+    pip_install(".[dev]" if audience == DEVELOPER else ".")
+    with open(STAMP, "w") as file:
+        file.write(fingerprint() + " " + audience + "\n")
+
+
+def make_venv():
+    """Make .venv from nothing: what an interrupted install left behind cannot be trusted."""
+    check_version(sys.version_info)
+    check_venv_module()
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    say("Making .venv with Python " + version + " and installing into it. This takes a minute or more, once.")
+    if subprocess.call([sys.executable, "-m", "venv", "--clear", VENV]) != 0:
+        raise Problem("Python could not make the folder .venv; its reason is above. Then run make again.")
+
+
+def check_version(version):
+    if version[:2] >= OLDEST:
+        return
+    found = f"This is Python {version[0]}.{version[1]}; the course needs 3.11 or newer"
+    newer = newer_python()
+    if newer:
+        raise Problem(f"{found}. You have one: run  make lab PYTHON={newer}")
+    raise Problem(
+        f"{found}, and there is none on the PATH. Install one from your system's packages or from "
+        "python.org, then run  make lab PYTHON=python3.12  with its name."
+    )
+
+
+def newer_python():
+    """The name of an interpreter on the PATH that is new enough and does run, or None."""
+    for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
+        if shutil.which(name):
+            probe = [name, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+            if subprocess.call(probe, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0:
+                return name
+    return None
+
+
+def check_venv_module():
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        raise Problem(
+            "This Python cannot make virtual environments: its venv module is missing or incomplete. On Debian "
+            "and Ubuntu run  sudo apt install python3-venv  and then make again."
+        ) from None
+
+
+def pip_install(package):
+    """Install the course in place. pip shows its progress itself; its complaints are also read here."""
+    command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
+    pip = subprocess.Popen(command + ["-e", package], cwd=ROOT, stderr=subprocess.PIPE)
+    complaints = ""
+    for line in pip.stderr:
+        text = line.decode("utf-8", "replace")
+        complaints += text
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    if pip.wait() == 0:
+        return
+    if "No space left on device" in complaints:
+        raise Problem("The disk is full. The install needs about 2 GB; make room, then run make again.")
+    if any(word in complaints for word in NETWORK_WORDS):
+        raise Problem(
+            "pip could not reach the package index. Check the network, or the proxy that pip should use "
+            "(pip config list), then run make again."
+        )
+    raise Problem(
+        "pip could not install the packages; its reason is above. Run make again when it is mended."
+    )
+
+
+def choose_port(wanted):
+    """The port to serve on: the one asked for, or else the first free one from 8888 on."""
+    if wanted is None:
+        port = next((port for port in range(FIRST_PORT, FIRST_PORT + 100) if why_not(port) is None), None)
+        if port is None:
+            raise Problem("No port from 8888 to 8987 is free. Choose one yourself: make lab PORT=9000")
+        if port != FIRST_PORT:
+            say(f"Port {FIRST_PORT} is in use, so the course opens on port {port}.")
+        return port
+    if not wanted.isdigit() or not 0 < int(wanted) < 65536:
+        raise Problem(f"PORT is a number from 1 to 65535, not {wanted!r}: make lab PORT=8890")
+    reason = why_not(int(wanted))
+    if reason:
+        raise Problem(
+            f"Port {wanted} cannot be used ({reason}). Choose another, or leave PORT out and the next free "
+            "one is taken."
+        )
+    return int(wanted)
+
+
+def why_not(port):
+    """Why a server cannot listen on this port of the loopback interface, or None if it can."""
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("127.0.0.1", port))
+        except OSError as error:
+            return error.strerror.lower()
+    return None
+
+
+def lab(wanted_port):
+    """Become JupyterLab, with its token, on the loopback interface only."""
+    port = choose_port(wanted_port)
+    install(LEARNER)
+    chapters = sorted(glob.glob(os.path.join(ROOT, "notebooks", "[0-9]*.ipynb")))
+    sys.stdout.flush()
+    os.chdir(ROOT)
+    os.execv(
+        PYTHON,
+        [PYTHON, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+        + ["--ServerApp.port_retries=0", "--ServerApp.root_dir=" + ROOT]
+        + chapters[:1],
+    )
+
+
+def say(sentence):
+    print(sentence)
+    sys.stdout.flush()
+
+
+def main(arguments):
+    try:
+        if arguments[:1] == ["lab"] and len(arguments) <= 2:
+            lab(arguments[1] if len(arguments) == 2 else None)
+        elif arguments == ["dev"]:
+            install(DEVELOPER)
+        else:
+            raise Problem(__doc__)
+    except Problem as problem:
+        sys.stdout.flush()
+        sys.exit("\n" + str(problem))
+    except KeyboardInterrupt:
+        sys.exit("\nStopped before the end. Run make again and it starts over.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
