@@ -33,13 +33,13 @@ from weakref import WeakKeyDictionary
 import ipywidgets as widgets
 import numpy as np
 import torch
+import traitlets
 from IPython import get_ipython
 from IPython.display import display
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from traitlets import TraitError
 
 WIDTH = 800  # of the picture on the page, in CSS pixels
 
@@ -68,8 +68,7 @@ def slider(
         min=low,
         max=high,
         step=step,
-        description=f"{name} ({unit})" if unit else name,
-        **_look(),
+        **_labelled(f"{name} ({unit})" if unit else name),
     )
     control.unit = unit
     return control
@@ -77,24 +76,32 @@ def slider(
 
 def choice(name: str, options: Sequence) -> widgets.Widget:
     """One of a few options, all in sight; the first is chosen."""
-    return widgets.ToggleButtons(options=list(options), description=name, **_look(width="auto"))
+    return widgets.ToggleButtons(options=list(options), **_labelled(name, width="auto"))
 
 
 def switch(name: str, value: bool = False) -> widgets.Widget:
     """A box to tick."""
-    return widgets.Checkbox(value, description=name, **_look())
+    return widgets.Checkbox(value, **_labelled(name))
 
 
 def text(name: str, value: str = "", placeholder: str = "") -> widgets.Widget:
     """A line to type in. It counts when Enter is pressed or the line is left."""
-    return widgets.Text(value, description=name, placeholder=placeholder, continuous_update=False, **_look())
+    return widgets.Text(value, placeholder=placeholder, continuous_update=False, **_labelled(name))
 
 
-def _look(width: str = "460px") -> dict:
+def _labelled(label: str, width: str = "460px") -> dict:
     return {
+        "description": label,
+        "tooltip": label,  # the whole of it, where the room is too small; without one the page says "null"
         "style": {"description_width": "110px"},
         "layout": widgets.Layout(width=width, max_width="100%"),
     }
+
+
+class _Picture(widgets.Image):
+    """An image with a text alternative: the page shows a tooltip only on a widget that has a description."""
+
+    description = traitlets.Unicode("").tag(sync=True)
 
 
 class Live:
@@ -152,7 +159,7 @@ class Live:
         self._drawn: dict | None = None  # the values of the controls in the picture
         self._held = False  # the controls are being set, so don't follow each
 
-        self._image = widgets.Image(
+        self._image = _Picture(
             format="png", tooltip=alt, layout=widgets.Layout(width=f"{WIDTH}px", max_width="100%")
         )
         self._message = widgets.HTML()
@@ -178,7 +185,7 @@ class Live:
                     control = self.controls[name]
                     try:
                         control.value = value
-                    except TraitError:
+                    except traitlets.TraitError:
                         pass  # the control keeps its value, which is reported below
                     if control.value != value:
                         refused.append(f"{_words(name, control)}, does not take {value!r}")
