@@ -1,5 +1,7 @@
 """What chapter 1 draws: the learner's words, their attention, and what an exchange of words moves."""
 
+from itertools import combinations
+
 import ipywidgets as widgets
 import torch
 from torch import Tensor
@@ -23,11 +25,13 @@ def read(sentence: str, *, at_least: int = 1) -> list[str]:
     """The words of a sentence that a figure has room for.
 
     Raises:
-        ValueError: too few or too many words.
+        ValueError: too few different words, or too many in all.
     """
     tokens = words(sentence)
-    if not at_least <= len(tokens) <= ROOM:
-        raise ValueError(f"{len(tokens)} words and signs: this figure needs {at_least} to {ROOM}")
+    if len(tokens) > ROOM:
+        raise ValueError(f"{len(tokens)} words and signs: there is room for {ROOM}, so type a shorter sentence")
+    if len(set(tokens)) < at_least:
+        raise ValueError(f"{len(set(tokens))} different words and signs: type at least {at_least}")
     return tokens
 
 
@@ -72,19 +76,14 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
     w_query, w_key, w_value = projections()
     figure = canvas(8, 4.2)
     figure.set_layout_engine("none")
-    matrix = figure.add_axes((0.105, 0.235, 0.36, 0.685))
+    matrix = figure.add_axes((0.105, 0.15, 0.36, 0.77))
     matrix.set_xticks([])
     matrix.set_yticks([])
-    image = matrix.imshow(torch.zeros(1, 1), cmap="viridis", vmin=0, vmax=0.5, aspect="auto")
+    mesh = matrix.pcolormesh(torch.zeros(ROOM, ROOM), cmap="viridis", vmin=0, vmax=0.5)  # faster than imshow
     matrix.set_title("attention weights: dark 0, bright ½ or more", fontsize=9)
-    matrix.set_ylabel("query", labelpad=62, fontsize=9)
-    matrix.set_xlabel("key", labelpad=48, fontsize=9)
-    style = {"fontsize": 8, "visible": False}
-    labels = {f"query {n}": matrix.text(0, n, "", ha="right", va="center", **style) for n in range(ROOM)}
-    labels |= {
-        f"key {n}": matrix.text(n, 0, "", ha="right", va="top", rotation=45, rotation_mode="anchor", **style)
-        for n in range(ROOM)
-    }
+    matrix.set_ylabel("query", labelpad=46, fontsize=9)
+    matrix.set_xlabel("key, in the same order", fontsize=9)
+    labels = {f"query {n}": matrix.text(-0.15, n + 0.5, "", ha="right", va="center", fontsize=9) for n in range(ROOM)}
 
     outputs, readouts = {}, {}
     titles = {
@@ -114,12 +113,12 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
         x = word_vectors(tokens, WIDTH)
         now, encoding = x[order], sinusoidal(torch.arange(len(x)), WIDTH, dtype=x.dtype)
 
-        image.set_data(attention_weights(now @ w_query, now @ w_key))
-        image.set_extent((-0.5, len(x) - 0.5, len(x) - 0.5, -0.5))
+        weights = torch.full((ROOM, ROOM), torch.nan)
+        weights[: len(x), : len(x)] = attention_weights(now @ w_query, now @ w_key)
+        mesh.set_array(weights)
+        matrix.set(xlim=(0, len(x)), ylim=(len(x), 0))
         for n in range(ROOM):
-            word = short(tokens[order[n]]) if n < len(x) else ""
-            labels[f"query {n}"].set(text=word, x=-0.65, visible=n < len(x))
-            labels[f"key {n}"].set(text=word, y=len(x) - 0.35, visible=n < len(x))
+            labels[f"query {n}"].set_text(short(tokens[order[n]]) if n < len(x) else "")
 
         pairs = {
             "last": (output(x)[-1], output(now)[-1]),
@@ -134,7 +133,7 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
     return Live(
         figure,
         update,
-        moving={"matrix": image, **labels, **readouts}
+        moving={"matrix": mesh, **labels, **readouts}
         | {f"{name}, {when}": line for name, lines in outputs.items() for when, line in zip(("typed", "now"), lines)},
         controls={
             "sentence": sentence or sentence_box(),
@@ -162,18 +161,13 @@ def exchanged(tokens: list[str]) -> list[int]:
 
     These are the second word and the last but one, as in "the dog bit the man."; where they are the
     same word, the first two that differ.
-
-    Raises:
-        ValueError: all words before the last are the same.
     """
     order = list(range(len(tokens)))
-    free = range(len(tokens) - 1)
-    choices = [(1, len(tokens) - 2), *((i, j) for i in free for j in free if i < j)]
-    for i, j in choices:
-        if 0 <= i < j and tokens[i] != tokens[j]:
+    for i, j in [(1, len(tokens) - 2), *combinations(range(len(tokens) - 1), 2)]:
+        if tokens[i] != tokens[j]:
             order[i], order[j] = order[j], order[i]
-            return order
-    raise ValueError("all words before the last are the same: type two different ones, so that they can change places")
+            break
+    return order
 
 
 def layers_and_mask(sentence: widgets.Text | None = None) -> Live:
@@ -222,3 +216,25 @@ def run(x: Tensor, layers: int, causal: bool) -> Tensor:
         w_query, w_key, w_value = projections(layer)
         x = x + attention(x @ w_query, x @ w_key, x @ w_value, bias=bias)
     return x
+
+
+def norms_by_position(causal: Tensor, bidirectional: Tensor) -> Live:
+    """Length of the attention output against the position, both (T,), on logarithmic axes."""
+    figure = canvas(8, 3.2)
+    panel = figure.subplots()
+    seen = range(1, len(causal) + 1)
+    moving = {
+        "causal": panel.loglog(seen, causal, color=ORANGE, label="causal")[0],
+        "bidirectional": panel.loglog(seen, bidirectional, color=BLUE, linestyle="--", label="bidirectional")[0],
+    }
+    panel.set_xlabel("tokens that a causal row sees, m + 1")
+    panel.set_ylabel("length of the output")
+    panel.legend()
+    return Live(
+        figure,
+        lambda: None,
+        moving=moving,
+        controls={},
+        alt="Length of the attention output against the position, both axes logarithmic: the causal line falls, "
+        "the bidirectional line is level.",
+    )
