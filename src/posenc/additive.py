@@ -34,7 +34,9 @@ def sinusoidal(
             "low-precision floats cannot even hold 257"
         )
     if d_model <= 0 or d_model % 2:
-        raise ValueError(f"d_model is {d_model}: sines and cosines come in pairs, so choose a positive even number")
+        raise ValueError(
+            f"d_model is {d_model}: sines and cosines come in pairs, so choose a positive even number"
+        )
     exponent = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device) / d_model
     angles = positions[..., None].double() * base**-exponent  # (…, d_model / 2), radians
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).to(dtype)

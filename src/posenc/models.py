@@ -125,7 +125,8 @@ class Ensemble:
         copy.seeds, copy._model = self.seeds, self._model
         copy.parameters = {name: value.detach().double() for name, value in self.parameters.items()}
         copy.buffers = {
-            name: value.double() if value.is_floating_point() else value for name, value in self.buffers.items()
+            name: value.double() if value.is_floating_point() else value
+            for name, value in self.buffers.items()
         }
         return copy
 

@@ -19,7 +19,7 @@ NEUTRAL = ORDER_VOCABULARY - 1
 def order_batch(
     generator: torch.Generator, *, seeds: int, batch: int = 32, length: int = 10, neutral_end: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """"Is a before b?": random sentences that hold one a and one b.
+    """ "Is a before b?": random sentences that hold one a and one b.
 
     Args:
         neutral_end: the last token is always the same and never a or b.

@@ -92,7 +92,9 @@ class Answer:
         try:
             return list(signature.bind(*inputs).arguments)
         except TypeError:
-            wrong(f"it takes {signature} but is called with {len(inputs)} arguments: keep the stub's first line")
+            wrong(
+                f"it takes {signature} but is called with {len(inputs)} arguments: keep the stub's first line"
+            )
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,9 @@ def _describe(value: Any) -> str:
 
 def _same(before: Any, after: Any) -> bool:
     if isinstance(before, Tensor):
-        return before.shape == after.shape and bool(((before == after) | (before.isnan() & after.isnan())).all())
+        return before.shape == after.shape and bool(
+            ((before == after) | (before.isnan() & after.isnan())).all()
+        )
     return callable(before) or before == after
 
 

@@ -33,16 +33,22 @@ def hide_the_future(answer: Answer) -> None:
     if bias[future.mT].lt(-1e4).all() and bias[future].eq(0).all():
         wrong("the past is hidden and the future is visible: rows are queries, columns are keys")
     if not bias[future].lt(-1e4).all():
-        wrong("a later key still gets weight: the bias is added before the softmax, so hiding takes -math.inf")
+        wrong(
+            "a later key still gets weight: the bias is added before the softmax, so hiding takes -math.inf"
+        )
     if bias.diagonal().lt(-1e4).any():
         wrong("a token cannot see itself: row 0 then sees nothing, and its softmax is NaN")
     if bias[~future].ne(0).any():
         wrong("a visible key gets a bias other than 0: that changes its weight")
     tail = answer.tensor(1, 4, shape=(1, 4), dtype=torch.float32)
     if tail[0, 1:].lt(-1e4).any():
-        wrong("right for a square, but one query against four keys must see all four: queries are the newest tokens")
+        wrong(
+            "right for a square, but one query against four keys must see all four: queries are the newest tokens"
+        )
     if not torch.equal(answer.tensor(2, 5, shape=(2, 5), dtype=torch.float32) == 0, causal_bias(2, 5) == 0):
-        wrong("right for a square and for one query, but wrong for 2 queries and 5 keys: move the edge by N - M")
+        wrong(
+            "right for a square and for one query, but wrong for 2 queries and 5 keys: move the edge by N - M"
+        )
 
 
 @exercise(
@@ -73,7 +79,9 @@ def next_row(answer: Answer) -> None:
     if same((2 * logits).softmax(-1) @ values):
         wrong("the scores are not scaled: divide them by the square root of the head size, here √4")
     if same((logits * 2 / math.sqrt(6)).softmax(-1) @ values):
-        wrong("the scale is √6, the width of x: divide by the square root of the head size, the width of q and k")
+        wrong(
+            "the scale is √6, the width of x: divide by the square root of the head size, the width of q and k"
+        )
     if same(values.sum(dim=0)):
         wrong("every token has weight 1: the softmax runs over the wrong dimension; it belongs to the keys")
     if same(logits @ values):
@@ -162,7 +170,9 @@ def expected_accuracy(answer: Answer) -> None:
         if same(0.5):
             wrong("one half is right for a neutral last token; here the last token may be a or b itself")
         if same(2 / length):
-            wrong("that counts the sentences that end in a or b; of the others it still gets half right by chance")
+            wrong(
+                "that counts the sentences that end in a or b; of the others it still gets half right by chance"
+            )
         if same(1 / length + (1 - 1 / length) / 2):
             wrong("either of the two can stand last, a or b: that is 2 of the places, not 1")
         if same(1.0):

@@ -29,7 +29,9 @@ def read(sentence: str, *, at_least: int = 1) -> list[str]:
     """
     tokens = words(sentence)
     if len(tokens) > ROOM:
-        raise ValueError(f"{len(tokens)} words and signs: there is room for {ROOM}, so type a shorter sentence")
+        raise ValueError(
+            f"{len(tokens)} words and signs: there is room for {ROOM}, so type a shorter sentence"
+        )
     if len(set(tokens)) < at_least:
         raise ValueError(f"{len(set(tokens))} different words and signs: type at least {at_least}")
     return tokens
@@ -49,15 +51,16 @@ def short(word: str, length: int = 9) -> str:
 def token_vectors(sentence: widgets.Text | None = None) -> Live:
     """The vectors of the words, one row a word."""
     figure = canvas(8, 3)
-    panel = figure.subplots()
-    image = panel.imshow(torch.zeros(1, WIDTH), cmap="PuOr_r", vmin=-3, vmax=3, aspect="auto")
+    figure.set_layout_engine("none")
+    panel = figure.add_axes((0.13, 0.17, 0.74, 0.79))
+    image = panel.imshow([[0] * WIDTH], cmap="PuOr_r", vmin=-3, vmax=3, aspect="auto")
     panel.set_xticks(range(WIDTH))
     panel.set_xlabel("dimension")
-    figure.colorbar(image, label="value")
+    figure.colorbar(image, cax=figure.add_axes((0.89, 0.17, 0.02, 0.79)), label="value")
 
     def update(sentence: str) -> None:
         tokens = read(sentence)
-        image.set_data(word_vectors(tokens, WIDTH))
+        image.set_data(word_vectors(tokens, WIDTH).numpy())
         image.set_extent((-0.5, WIDTH - 0.5, len(tokens) - 0.5, -0.5))
         panel.set_yticks(range(len(tokens)), [short(token) for token in tokens])
 
@@ -79,11 +82,14 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
     matrix = figure.add_axes((0.105, 0.15, 0.36, 0.77))
     matrix.set_xticks([])
     matrix.set_yticks([])
-    mesh = matrix.pcolormesh(torch.zeros(ROOM, ROOM), cmap="viridis", vmin=0, vmax=0.5)  # faster than imshow
+    mesh = matrix.pcolormesh([[0] * ROOM] * ROOM, cmap="viridis", vmin=0, vmax=0.5)  # faster than imshow
     matrix.set_title("attention weights: dark 0, bright ½ or more", fontsize=9)
     matrix.set_ylabel("query", labelpad=46, fontsize=9)
     matrix.set_xlabel("key, in the same order", fontsize=9)
-    labels = {f"query {n}": matrix.text(-0.15, n + 0.5, "", ha="right", va="center", fontsize=9) for n in range(ROOM)}
+    labels = {
+        f"query {n}": matrix.text(-0.15, n + 0.5, "", ha="right", va="center", fontsize=9)
+        for n in range(ROOM)
+    }
 
     outputs, readouts = {}, {}
     titles = {
@@ -115,7 +121,7 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
 
         weights = torch.full((ROOM, ROOM), torch.nan)
         weights[: len(x), : len(x)] = attention_weights(now @ w_query, now @ w_key)
-        mesh.set_array(weights)
+        mesh.set_array(weights.numpy())
         matrix.set(xlim=(0, len(x)), ylim=(len(x), 0))
         for n in range(ROOM):
             labels[f"query {n}"].set_text(short(tokens[order[n]]) if n < len(x) else "")
@@ -127,14 +133,18 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
         }
         for name, values in pairs.items():
             for line, value in zip(outputs[name], values):
-                line.set_data(range(WIDTH), value)
+                line.set_data(range(WIDTH), value.numpy())
             readouts[name].set_text(f"moved by {(values[1] - values[0]).norm():.2f}")
 
     return Live(
         figure,
         update,
         moving={"matrix": mesh, **labels, **readouts}
-        | {f"{name}, {when}": line for name, lines in outputs.items() for when, line in zip(("typed", "now"), lines)},
+        | {
+            f"{name}, {when}": line
+            for name, lines in outputs.items()
+            for when, line in zip(("typed", "now"), lines)
+        },
         controls={
             "sentence": sentence or sentence_box(),
             "shuffle": slider("shuffle", 0, 20, value=1),
@@ -153,6 +163,8 @@ def shuffled(length: int, number: int, keep_last: bool) -> Tensor:
     if number:
         free = length - keep_last
         order[:free] = torch.randperm(free, generator=torch.Generator().manual_seed(number))
+        if torch.equal(order, torch.arange(length)):
+            order[:free] = order[:free].roll(1)
     return order
 
 
@@ -188,9 +200,9 @@ def layers_and_mask(sentence: widgets.Text | None = None) -> Live:
         moved = (after - before[order]).norm(dim=-1) / before[order].norm(dim=-1)
 
         panel.set_xlim(-0.6, len(x) - 0.4)
-        panel.set_xticks(range(len(x)), [short(tokens[place]) for place in order])
+        panel.set_xticks(range(len(x)), [short(tokens[place], 7) for place in order], fontsize=9)
         for n, bar in enumerate(bars):
-            bar.set(height=moved[n] if n < len(x) else 0, color=ORANGE if n == len(x) - 1 else BLUE)
+            bar.set(height=moved[n].item() if n < len(x) else 0, color=ORANGE if n == len(x) - 1 else BLUE)
         swapped = " and ".join(f"“{short(tokens[place])}”" for n, place in enumerate(order) if n != place)
         title.set_text(f"{swapped} exchanged: the last token's state moved by {moved[-1]:.2f}")
 
@@ -224,11 +236,16 @@ def norms_by_position(causal: Tensor, bidirectional: Tensor) -> Live:
     panel = figure.subplots()
     seen = range(1, len(causal) + 1)
     moving = {
-        "causal": panel.loglog(seen, causal, color=ORANGE, label="causal")[0],
-        "bidirectional": panel.loglog(seen, bidirectional, color=BLUE, linestyle="--", label="bidirectional")[0],
+        "causal": panel.loglog(seen, causal.numpy(), color=ORANGE, label="causal")[0],
+        "bidirectional": panel.loglog(
+            seen, bidirectional.numpy(), color=BLUE, linestyle="--", label="bidirectional"
+        )[0],
     }
     panel.set_xlabel("tokens that a causal row sees, m + 1")
     panel.set_ylabel("length of the output")
+    panel.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
+    panel.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+    panel.minorticks_off()
     panel.legend()
     return Live(
         figure,

@@ -9,7 +9,9 @@ from posenc.figures import BLUE, GREY
 from posenc.live import Live, canvas
 
 
-def training_curves(names: Sequence[str], *, steps: int, measure: str, chance: float, limits=(0.0, 1.0)) -> Live:
+def training_curves(
+    names: Sequence[str], *, steps: int, measure: str, chance: float, limits=(0.0, 1.0)
+) -> Live:
     """A figure with one empty panel a model, to be filled by `follow`.
 
     Args:
@@ -33,7 +35,9 @@ def training_curves(names: Sequence[str], *, steps: int, measure: str, chance: f
         panel.axhline(chance, color=GREY, linestyle="--", linewidth=1)
         panel.set_title(names[index], fontsize=9)
         panel.tick_params(labelsize=8)
-        moving[names[index]] = panel.add_collection(LineCollection([], colors=BLUE, alpha=0.6, linewidths=1.5))
+        moving[names[index]] = panel.add_collection(
+            LineCollection([], colors=BLUE, alpha=0.6, linewidths=1.5)
+        )
     figure.supxlabel("step", fontsize=9)
     figure.supylabel(measure, fontsize=9)
     return Live(

@@ -1,0 +1,140 @@
+"""The small transformer, its three places for positions, and the ensemble of seeds."""
+
+import pytest
+import torch
+from torch import nn
+
+from posenc.additive import sinusoidal
+from posenc.models import Ensemble, Transformer, train
+
+TOKENS = torch.tensor([[3, 1, 4, 1, 5, 2]])
+
+
+def model(**options) -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(8, 3, width=16, **options).double()
+
+
+def add_sinusoid(x, positions):
+    return x + sinusoidal(positions, x.shape[-1], dtype=x.dtype)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_without_positions_outputs_move_with_their_tokens(layers):
+    p = torch.tensor([1, 2, 0, 5, 3, 4])
+    net = model(layers=layers)
+    torch.testing.assert_close(net(TOKENS[:, p]), net(TOKENS)[:, p], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"encode": add_sinusoid},
+        {"rotate": lambda x, positions: x * (1 + positions[:, None])},
+        {"bias": lambda m, n: (m[:, None] - n).double().expand(2, -1, -1)},
+    ],
+    ids=["encode", "rotate", "bias"],
+)
+def test_each_place_for_positions_breaks_the_symmetry(options):
+    p = torch.tensor([1, 2, 0, 5, 3, 4])
+    net = model(**options)
+    assert (net(TOKENS[:, p]) - net(TOKENS)[:, p]).abs().max() > 1e-3
+    moved = net(TOKENS[:, p], positions=p)  # the tokens take their positions along
+    torch.testing.assert_close(moved, net(TOKENS)[:, p], rtol=0, atol=1e-12)
+
+
+def test_a_causal_model_does_not_see_later_tokens():
+    net, changed = model(causal=True, layers=2), TOKENS.clone()
+    changed[0, 4] = 7
+    assert torch.equal(net(TOKENS)[:, :4], net(changed)[:, :4])
+    assert (net(TOKENS)[:, 4:] - net(changed)[:, 4:]).abs().amin(dim=(0, 2)).min() > 1e-6
+
+
+def test_causal_mask_and_bias_add_up():
+    bias = torch.randn(2, 6, 6, generator=torch.Generator().manual_seed(1)).double()
+    net, plain = model(causal=True, bias=lambda m, n: bias), model(causal=True)
+    assert torch.equal(net(TOKENS)[:, 0], plain(TOKENS)[:, 0])  # row 0 sees one key, whatever its bias
+    assert (net(TOKENS)[:, 1:] - plain(TOKENS)[:, 1:]).abs().max() > 1e-3
+
+
+def test_an_ensemble_computes_what_its_models_compute_alone():
+    def build():
+        return Transformer(8, 3, width=16, layers=2, causal=True, encode=add_sinusoid)
+
+    tokens = torch.randint(8, (3, 5, 6), generator=torch.Generator().manual_seed(0))
+    together = Ensemble(build, seeds=[7, 8, 9])(tokens)
+    for index, seed in enumerate([7, 8, 9]):
+        torch.manual_seed(seed)
+        torch.testing.assert_close(together[index], build()(tokens[index]), rtol=0, atol=1e-5)
+
+
+def test_building_an_ensemble_leaves_the_global_generator_alone():
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    Ensemble(lambda: nn.Linear(2, 2), seeds=range(3))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_encodings_may_be_modules_that_learn():
+    class Learned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Parameter(torch.zeros(6, 16))
+
+        def forward(self, x, positions):
+            return x + self.table[positions]
+
+    ensemble = Ensemble(lambda: Transformer(8, 1, width=16, encode=Learned()), seeds=range(2))
+    assert ensemble.parameters["encode.table"].shape == (2, 6, 16)
+    tokens = torch.randint(8, (2, 4, 6), generator=torch.Generator().manual_seed(0))
+    train(ensemble, lambda step: (tokens, None), lambda y, _: y.square().mean(dim=(1, 2, 3)), steps=2)
+    assert ensemble.parameters["encode.table"].abs().max() > 0
+
+
+def sums(seeds, generator):
+    """Inputs and the sums of their numbers: a task that one linear layer can learn."""
+    inputs = torch.randn(seeds, 16, 4, generator=generator)
+    return inputs, inputs.sum(-1, keepdim=True)
+
+
+def squared_error(outputs, targets):
+    return (outputs - targets).square().mean(dim=(1, 2))
+
+
+def fit(seeds, steps=60, data_for=None, **options):
+    ensemble = Ensemble(lambda: nn.Linear(4, 1), seeds=seeds)
+    generator = torch.Generator().manual_seed(0)
+    batches = [sums(data_for or len(seeds), generator) for _ in range(steps)]
+    batches = [(x[: len(seeds)], y[: len(seeds)]) for x, y in batches]
+    train(ensemble, lambda step: batches[step], squared_error, steps=steps, learning_rate=0.1, **options)
+    return ensemble
+
+
+def test_training_lowers_the_loss_of_every_seed():
+    batch = sums(3, torch.Generator().manual_seed(1))
+    untrained = Ensemble(lambda: nn.Linear(4, 1), seeds=range(3))
+    assert (squared_error(untrained(batch[0]), batch[1]) > 0.5).all()
+    assert (squared_error(fit(range(3))(batch[0]), batch[1]) < 0.05).all()
+
+
+def test_a_seed_learns_the_same_beside_others_as_alone():
+    together, alone = fit(range(3)), fit(range(1), data_for=3)
+    torch.testing.assert_close(
+        together.parameters["weight"][0], alone.parameters["weight"][0], rtol=0, atol=1e-5
+    )
+
+
+def test_reports_come_before_the_first_step_at_every_interval_and_at_the_end():
+    reported = []
+    fit(range(1), steps=60, every=25, report=reported.append)
+    assert reported == [0, 25, 50, 60]
+
+
+def test_double_is_a_frozen_copy():
+    ensemble = fit(range(2), steps=1)
+    exact = ensemble.double()
+    assert exact.parameters["weight"].dtype == torch.float64 and not exact.parameters["weight"].requires_grad
+    inputs = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(exact(inputs.double()).float(), ensemble(inputs), rtol=0, atol=1e-5)
+    assert ensemble.parameters["weight"].dtype == torch.float32
