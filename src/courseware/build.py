@@ -14,6 +14,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ from queue import Empty
 
 import nbformat
 from jupyter_client.kernelspec import NoSuchKernel
+from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
@@ -86,7 +88,8 @@ def execute(
         resources={"metadata": {"path": str(folder)}},
     )
     try:
-        with client.setup_kernel(env={**os.environ, **STEADY, **(settings or {})}):
+        environment = {**os.environ, **STEADY, **(settings or {})}
+        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):
             hidden = _collect_errors(client)
             for index, cell in enumerate(fresh.cells):
                 _execute_cell(client, cell, index)
@@ -97,6 +100,8 @@ def execute(
                 raise _hidden_error("after the last cell", hidden[0])
     except NoSuchKernel as error:
         raise BuildError(f"there is no kernel {error.name!r} here; the course uses python3") from None
+    except RuntimeError as error:
+        raise BuildError(f"the kernel does not start: {error}") from None
     return fresh
 
 
@@ -142,9 +147,10 @@ def _collect_errors(client: NotebookClient) -> list[dict]:
 
 def _drain(client: NotebookClient) -> None:
     """Read what the kernel still has to say when the last cell is done."""
+    receive = run_sync(client.kc.get_iopub_msg)
     try:
         while True:
-            client.kc.get_iopub_msg(timeout=0.3)
+            receive(timeout=0.3)
     except Empty:
         pass
 
@@ -256,20 +262,20 @@ def _png(image: Image.Image) -> bytes:
 
 
 def _pixels(png: bytes) -> tuple:
-    image = Image.open(io.BytesIO(png)).convert("RGBA")
-    return image.size, hashlib.sha256(image.tobytes()).hexdigest()
+    """What two pictures have in common that differ in nothing but their compression."""
+    image = Image.open(io.BytesIO(png))
+    return image.mode, image.size, hashlib.sha256(image.convert("RGBA").tobytes()).hexdigest()
 
 
 def _normal_pictures(notebook: NotebookNode) -> Iterator[tuple[tuple, str]]:
-    """(pixels, base64) of the pictures that have nothing but a palette and pixels in them."""
+    """(pixels, base64) of the pictures that have no text chunks."""
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             encoded = output.get("data", {}).get("image/png")
             if not encoded:
                 continue
             png = base64.b64decode(encoded)
-            image = Image.open(io.BytesIO(png))
-            if image.mode == "P" and set(image.info) <= {"transparency"}:
+            if set(Image.open(io.BytesIO(png)).info) <= {"transparency"}:
                 yield _pixels(png), base64.b64encode(png).decode()
 
 
@@ -296,12 +302,13 @@ def solve(notebook: NotebookNode) -> NotebookNode:
 
 def read(path: Path) -> NotebookNode:
     try:
-        notebook = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        nbformat.validate(notebook)
+        stored = path.read_text(encoding="utf-8")
+        content = json.loads(stored)
+        nbformat.validate(content if isinstance(content, dict) else {}, version=4)
     except (ValueError, nbformat.ValidationError) as error:
         reason = str(error).strip().splitlines()[0]
         raise BuildError(f"is not a notebook that can be read: {reason}") from None
-    return notebook
+    return nbformat.v4.reads(stored)
 
 
 def text(notebook: NotebookNode) -> str:
