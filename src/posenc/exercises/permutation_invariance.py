@@ -1,6 +1,7 @@
 """What chapter 1 asks: attention's mask, its cache, its symmetry, and what that symmetry costs."""
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -163,10 +164,7 @@ def failing_twin(answer: Answer) -> None:
 def expected_accuracy(answer: Answer) -> None:
     for length in (10, 4, 25):
         got = answer.number(length)
-
-        def same(other: float) -> bool:
-            return math.isclose(got, other, abs_tol=1e-9)
-
+        same = partial(math.isclose, got, abs_tol=1e-9)
         if same(0.5):
             wrong("one half is right for a neutral last token; here the last token may be a or b itself")
         if same(2 / length):

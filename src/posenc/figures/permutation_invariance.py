@@ -79,12 +79,12 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
     w_query, w_key, w_value = projections()
     figure = canvas(8, 4.2)
     figure.set_layout_engine("none")
-    matrix = figure.add_axes((0.105, 0.15, 0.36, 0.77))
+    matrix = figure.add_axes((0.125, 0.15, 0.34, 0.77))
     matrix.set_xticks([])
     matrix.set_yticks([])
     mesh = matrix.pcolormesh([[0] * ROOM] * ROOM, cmap="viridis", vmin=0, vmax=0.5)  # faster than imshow
     matrix.set_title("attention weights: dark 0, bright ½ or more", fontsize=9)
-    matrix.set_ylabel("query", labelpad=46, fontsize=9)
+    matrix.set_ylabel("query", labelpad=54, fontsize=9)
     matrix.set_xlabel("key, in the same order", fontsize=9)
     labels = {
         f"query {n}": matrix.text(-0.15, n + 0.5, "", ha="right", va="center", fontsize=9)
@@ -124,7 +124,7 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
         mesh.set_array(weights.numpy())
         matrix.set(xlim=(0, len(x)), ylim=(len(x), 0))
         for n in range(ROOM):
-            labels[f"query {n}"].set_text(short(tokens[order[n]]) if n < len(x) else "")
+            labels[f"query {n}"].set_text(short(tokens[order[n]], 8) if n < len(x) else "")
 
         pairs = {
             "last": (output(x)[-1], output(now)[-1]),
