@@ -1,0 +1,568 @@
+"""The structure of the stored notebooks. Each rule is a function that returns its complaints."""
+
+import ast
+import copy
+import functools
+import json
+import re
+import statistics
+from pathlib import Path
+from urllib.parse import unquote
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from courseware import build
+
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+TAGS = {"exercise", "check", "solution", "nbval-ignore-output"}
+
+# Cells whose outputs nbval may not compare, since they print versions or measured times: chapter → how many.
+NOT_COMPARED = {}
+
+# ------------------------------------------------------------------ helpers
+
+
+def code(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def markdown(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+def tags(cell):
+    return cell.metadata.get("tags", [])
+
+
+def outputs(notebook):
+    return [output for cell in code(notebook) for output in cell.outputs]
+
+
+def data(output, kind):
+    return output.get("data", {}).get(kind, "")
+
+
+def tree(cell):
+    """The cell's syntax tree, without magics."""
+    return ast.parse(re.sub(r"^\s*[%!].*$", "", cell.source, flags=re.MULTILINE))
+
+
+def count(cell, *kinds):
+    return sum(isinstance(node, kinds) for node in ast.walk(tree(cell)))
+
+
+def label(cell):
+    return repr(cell.source.strip().split("\n")[0])
+
+
+def headings(notebook):
+    """The anchors that JupyterLab makes: the words of a heading as shown, with hyphens between them."""
+    source = "\n".join(cell.source for cell in markdown(notebook))
+    return {
+        re.sub(r"[`*]", "", title.strip()).replace(" ", "-")
+        for title in re.findall(r"^#+ (.*)$", source, re.MULTILINE)
+    }
+
+
+def links(notebook):
+    """The targets of links and images, code left out."""
+    source = "\n".join(re.sub(r"`[^`]*`", "", cell.source) for cell in markdown(notebook))
+    return re.findall(r"\]\(([^)\s]+)[^)]*\)|<(?:img|a)[^>]*(?:src|href)=\"([^\"]+)\"", source)
+
+
+# -------------------------------------------------------------------- rules
+
+
+def opening_cell(notebook, path):
+    first = notebook.cells[0].source
+    wanted = {f"# {path.name[:2]} · ": "a heading with the number of the file"}
+    wanted |= {
+        f"**{words}**": f"**{words}**"
+        for words in ("You will be able to", "Needs", "Time", "Runs", "Predict first:")
+    }
+    return [f"the opening cell lacks {what}" for text, what in wanted.items() if text not in first]
+
+
+def closing_cell(notebook, path):
+    """What was verified, a line for each assertion at least, and the way on."""
+    title, _, verified = notebook.cells[-1].source.rpartition("## What you verified")
+    if not _ or notebook.cells[-1].cell_type != "markdown":
+        return ['the last cell has no "## What you verified"']
+    complaints = []
+    if title:
+        complaints.append('the closing cell does not start with "## What you verified"')
+    asserted = sum(
+        count(cell, ast.Assert) for cell in code(notebook) if not {"exercise", "solution"} & {*tags(cell)}
+    )
+    lines = len(re.findall(r"^- ", verified, re.MULTILINE))
+    if lines < asserted:
+        complaints.append(f"{lines} lines for {asserted} assertions")
+    chapters = sorted(path.parent.glob("*.ipynb"))
+    here = chapters.index(path)
+    for neighbour in chapters[max(here - 1, 0) : here] + chapters[here + 1 : here + 2]:
+        if not re.search(rf"\]\({re.escape(neighbour.name)}[)#]", verified):
+            complaints.append(f"no link to {neighbour.name}")
+    return complaints
+
+
+def links_resolve(notebook, path):
+    complaints = []
+    for target in filter(None, (first or second for first, second in links(notebook))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = unquote(target).partition("#")
+        other = path.parent / file if file else path
+        if not other.exists():
+            complaints.append(f"{target}: there is no such file")
+        elif anchor and other.suffix == ".ipynb":
+            there = nbformat.read(other, as_version=4) if file else notebook
+            if anchor not in headings(there):
+                complaints.append(f"{target}: there is no such heading")
+    return complaints
+
+
+def cell_length(notebook, path):
+    lengths = {
+        label(cell): sum(map(bool, map(str.strip, cell.source.split("\n")))) for cell in code(notebook)
+    }
+    complaints = [
+        f"{cell} has {length} lines; 25 is the most" for cell, length in lengths.items() if length > 25
+    ]
+    if lengths and statistics.median(lengths.values()) > 8:
+        complaints.append(f"the median cell has {statistics.median(lengths.values())} lines; 8 is the most")
+    return complaints
+
+
+def one_cell_of_imports(notebook, path):
+    """Stubs and solutions too use what that cell imported."""
+    importing = [label(cell) for cell in code(notebook) if count(cell, ast.Import, ast.ImportFrom)]
+    return [f"{cell} imports too" for cell in importing[1:]]
+
+
+def unique_ids(notebook, path):
+    ids = [cell.get("id") for cell in notebook.cells]
+    return [f"the id {id} stands on several cells" for id in sorted({*map(str, ids)}) if ids.count(id) != 1]
+
+
+def known_tags(notebook, path):
+    return [
+        f"{label(cell)} has the tag {tag}" for cell in notebook.cells for tag in tags(cell) if tag not in TAGS
+    ]
+
+
+def few_cells_not_compared(notebook, path):
+    """nbval knows tags and comments that exempt a cell; the comments are not used here."""
+    complaints = [
+        f"{label(cell)} has a comment for nbval" for cell in code(notebook) if "NBVAL_" in cell.source
+    ]
+    found, allowed = (
+        sum("nbval-ignore-output" in tags(cell) for cell in code(notebook)),
+        NOT_COMPARED.get(path.stem, 0),
+    )
+    if found != allowed:
+        complaints.append(f"{found} cells are not compared; the list in this test allows {allowed}")
+    return complaints
+
+
+def no_magics(notebook, path):
+    """None but %matplotlib inline, and nothing that reaches for pip or the network."""
+    complaints = []
+    for cell in code(notebook):
+        for line in map(str.strip, cell.source.split("\n")):
+            if line.startswith(("%", "!", "?")) and line != "%matplotlib inline":
+                complaints.append(f"magic: {line}")
+            if re.search(
+                r"\bpip\b|https?://|\b(urllib|requests|httpx|socket|subprocess)\b|torch\.hub|os\.system", line
+            ):
+                complaints.append(f"pip or network: {line}")
+    return complaints
+
+
+def exercises(notebook, path):
+    """Three cells each, in order: the stub, its check, and a solution that starts folded."""
+    complaints = []
+    cells = [cell for cell in notebook.cells if {"exercise", "check", "solution"} & {*tags(cell)}]
+    roles = [next(iter({"exercise", "check", "solution"} & {*tags(cell)})) for cell in cells]
+    if roles != ["exercise", "check", "solution"] * (len(roles) // 3):
+        return [f"exercise, check, solution do not follow each other: {', '.join(roles)}"]
+    names = [stub.metadata.get("ex", {}).get("id") for stub in cells[::3]]
+    complaints += [
+        f"two exercises are called {name}" for name in sorted({*map(str, names)}) if names.count(name) > 1
+    ]
+    for name, stub, check, solution in zip(names, cells[::3], cells[1::3], cells[2::3]):
+        if not re.fullmatch(r"[a-z]\w*", str(name)):
+            complaints.append(f"{label(stub)} has no ex.id that is a name")
+            continue
+        points = stub.metadata.ex.get("points")
+        if not isinstance(points, int) or points < 1:
+            complaints.append(f"{name} has no points")
+        if not defines(stub, name) or stub.source.count('raise NotImplementedError("your turn")') != 1:
+            complaints.append(
+                f'{name}: the stub is a function {name} with one raise NotImplementedError("your turn")'
+            )
+        if f'check("{name}", {name})' not in check.source.split("\n"):
+            complaints.append(f"{name}: the check cell does not check it")
+        if not defines(solution, f"{name}_solution"):
+            complaints.append(f"{name}: the solution does not define {name}_solution")
+        if solution.source.rstrip().split("\n")[-1] != f'{name} = use("{name}", {name}, {name}_solution)':
+            complaints.append(f"{name}: the solution does not end by use()")
+        if not solution.metadata.get("jupyter", {}).get("source_hidden"):
+            complaints.append(f"{name}: the solution is not folded")
+    return complaints
+
+
+def defines(cell, name):
+    return any(
+        isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name for node in tree(cell).body
+    )
+
+
+def executed_in_order(notebook, path):
+    counts = [cell.execution_count for cell in code(notebook)]
+    return [] if counts == [*range(1, len(counts) + 1)] else [f"the cells were executed as {counts}"]
+
+
+def pictures_have_words(notebook, path):
+    complaints = []
+    for output in outputs(notebook):
+        if data(output, "image/png"):
+            words = data(output, "text/plain")
+            if not words:
+                complaints.append("a picture has no words beside it")
+            if words.startswith("Figure:") and not output.metadata.get("image/png", {}).get("alt"):
+                complaints.append(f"no alt in the metadata of: {words}")
+    return complaints
+
+
+def sliders_are_swept(notebook, path):
+    """nbval moves no slider, so the next cell does."""
+    complaints = []
+    for cell, following in zip(code(notebook), [*code(notebook)[1:], None]):
+        words = " ".join(data(output, "text/plain") for output in cell.outputs)
+        if (
+            words.startswith("Figure:")
+            and "Controls:" in words
+            and not (following and ".sweep()" in following.source)
+        ):
+            complaints.append(f"the cell after {label(cell)} does not sweep its controls")
+    return complaints
+
+
+def quiet_outputs(notebook, path):
+    """No warning, no error, no view of a widget that a reader without its kernel cannot see."""
+    complaints = ["metadata.widgets"] if "widgets" in notebook.metadata else []
+    for cell in code(notebook):
+        for output in cell.outputs:
+            if output.output_type == "error":
+                complaints.append(f"{label(cell)} raised {output.ename}")
+            if output.get("name") == "stderr":
+                complaints.append(f"{label(cell)} wrote to stderr: {output.text.strip()}")
+            if data(output, build.WIDGET_VIEW):
+                complaints.append(f"{label(cell)} stores the view of a widget")
+    return complaints
+
+
+def nothing_of_this_machine(notebook, path):
+    """No absolute path and no memory address, neither in a source nor in an output."""
+    words = {f"the source of {label(cell)}": cell.source for cell in notebook.cells}
+    for cell in code(notebook):
+        for output in cell.outputs:
+            shown = [output.get("text", "")] + [
+                v for k, v in output.get("data", {}).items() if k != "image/png"
+            ]
+            words[f"the output of {label(cell)}"] = "\n".join(map(str, shown))
+    complaints = []
+    for where, text in words.items():
+        for found in re.findall(r"0x[0-9a-fA-F]{6,}|(?<![\w.:/<)])/\w[\w.-]*/[\w.-]+|\b[A-Z]:\\\w+", text):
+            complaints.append(f"{found} in {where}")
+    return complaints
+
+
+def normal_form(notebook, path):
+    if build.text(build.normalise(notebook, notebook)) == path.read_text(encoding="utf-8"):
+        return []
+    return ["the file is not in normal form: run  make notebooks"]
+
+
+def small_file(notebook, path):
+    stored = path.read_bytes()
+    complaints = [] if stored.endswith(b"\n") else ["the file does not end with a newline"]
+    return complaints + ([] if len(stored) < 500_000 else [f"{len(stored) // 1000} kB; 500 is too much"])
+
+
+def numbered(folder):
+    """Of the folder, not of a notebook: the chapters count from 01, none missing."""
+    names = sorted(path.name for path in folder.glob("*.ipynb"))
+    return [
+        f"{name} should be a chapter {number:02}_name.ipynb"
+        for number, name in enumerate(names, start=1)
+        if not re.fullmatch(rf"{number:02}_[a-z0-9_]+\.ipynb", name)
+    ]
+
+
+RULES = [
+    opening_cell,
+    closing_cell,
+    links_resolve,
+    cell_length,
+    one_cell_of_imports,
+    unique_ids,
+    known_tags,
+    few_cells_not_compared,
+    no_magics,
+    exercises,
+    executed_in_order,
+    pictures_have_words,
+    sliders_are_swept,
+    quiet_outputs,
+    nothing_of_this_machine,
+    normal_form,
+    small_file,
+]
+
+# -------------------------------------------------------- the stored chapters
+
+
+@functools.cache
+def stored(path):
+    return build.read(path)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_chapter(path, rule):
+    complaints = rule(stored(path), path)
+    assert not complaints, "\n".join(complaints)
+
+
+def test_chapters_are_numbered():
+    assert not numbered(NOTEBOOKS)
+    assert list(NOTEBOOKS.glob("01_*.ipynb"))
+
+
+# --------------------------------------------- a violation of each, and its rule
+
+OPENING = """# 02 · A chapter
+**You will be able to** test.
+**Needs** [01](01_before.ipynb) · **Time** 1 min · **Runs** in 1 s
+**Predict first:** which? See [below](#A-closing-word)."""
+
+CLOSING = """## What you verified
+- One is one.
+
+[Before](01_before.ipynb) · [After](03_after.ipynb#A-heading)"""
+
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC"
+
+
+def cell(source, *outputs, **metadata):
+    made = v4.new_code_cell(source, outputs=list(outputs))
+    made.metadata = nbformat.from_dict(metadata)
+    return made
+
+
+def model_chapter():
+    """A chapter in which no rule finds anything."""
+    printed = v4.new_output("stream", name="stdout", text="True: 1/2, and/or/not, 0xff\n")
+    figure = v4.new_output(
+        "display_data",
+        data={"image/png": DOT, "text/plain": "Figure: a dot. Controls: x."},
+        metadata={"image/png": {"alt": "a dot"}},
+    )
+    cells = [
+        v4.new_markdown_cell(OPENING),
+        cell("%matplotlib inline\nimport math"),
+        cell("show()", figure),
+        cell("assert figure.sweep() > 0", printed),
+        cell(
+            'def twice(x):\n    raise NotImplementedError("your turn")',
+            tags=["exercise"],
+            ex={"id": "twice", "points": 2},
+        ),
+        cell('check("twice", twice)', printed, tags=["check"]),
+        cell(
+            'def twice_solution(x):\n    return 2 * x\n\n\ntwice = use("twice", twice, twice_solution)',
+            tags=["solution"],
+            jupyter={"source_hidden": True},
+        ),
+        v4.new_markdown_cell("## A closing *word*\nSee [it](https://example.org/a/b) and `[this](no_link)`."),
+        v4.new_markdown_cell(CLOSING),
+    ]
+    for number, made in enumerate((made for made in cells if made.cell_type == "code"), start=1):
+        made.execution_count = number
+    return build.normalise(v4.new_notebook(cells=cells))
+
+
+@pytest.fixture
+def chapters(tmp_path):
+    """A folder with the model chapter between two others."""
+    for name in ("01_before", "02_chapter", "03_after"):
+        made = model_chapter()
+        made.cells[-2].source += "\n### A `heading`"
+        (tmp_path / f"{name}.ipynb").write_text(build.text(build.normalise(made)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_model_chapter_passes(chapters, rule):
+    path = chapters / "02_chapter.ipynb"
+    assert not rule(build.read(path), path)
+
+
+def sources(index, old, new):
+    def plant(notebook):
+        assert old in notebook.cells[index].source
+        notebook.cells[index].source = notebook.cells[index].source.replace(old, new)
+
+    return plant
+
+
+def metadata(index, **changes):
+    return lambda notebook: notebook.cells[index].metadata.update(nbformat.from_dict(changes))
+
+
+def shown(index, kind, value):
+    """Change what an output holds; None takes it away."""
+
+    def plant(notebook):
+        output = notebook.cells[index].outputs[0]
+        (output.data.update({kind: value}) if value else output.data.pop(kind)) if "data" in output else None
+        if kind == "text":
+            output.text = value
+
+    return plant
+
+
+def added(made):
+    return lambda notebook: notebook.cells.insert(3, made)
+
+
+def appended(index, output):
+    return lambda notebook: notebook.cells[index].outputs.append(output)
+
+
+def many_long_cells(notebook):
+    for made in code(notebook):
+        made.source += "\npass" * 9
+
+
+def without(index):
+    return lambda notebook: notebook.cells.pop(index)
+
+
+def put(path, *keys_and_value):
+    """Set a value deep inside the notebook."""
+
+    def plant(notebook):
+        *keys, last, value = keys_and_value
+        inner = functools.reduce(lambda node, key: node[key], keys, notebook[path])
+        inner[last] = value
+
+    return plant
+
+
+STDERR = v4.new_output("stream", name="stderr", text="UserWarning: deprecated\n")
+ERROR = v4.new_output("error", ename="ValueError", evalue="", traceback=[])
+
+VIOLATIONS = [
+    (opening_cell, sources(0, "# 02 ·", "# 03 ·"), "number of the file"),
+    (opening_cell, sources(0, "**You will be able to**", "You will"), "You will be able to"),
+    (opening_cell, sources(0, "**Needs**", "Needs"), "Needs"),
+    (opening_cell, sources(0, "**Time**", "Time"), "Time"),
+    (opening_cell, sources(0, "**Runs**", "Runs"), "Runs"),
+    (opening_cell, sources(0, "**Predict first:**", "Predict:"), "Predict first:"),
+    (closing_cell, without(-1), 'no "## What you verified"'),
+    (closing_cell, sources(-1, "## What", "Well.\n## What"), "does not start"),
+    (closing_cell, sources(3, "assert", "assert 1\nassert"), "1 lines for 2 assertions"),
+    (closing_cell, sources(-1, "(01_before.ipynb)", "(.)"), "no link to 01_before.ipynb"),
+    (closing_cell, sources(-1, "(03_after.ipynb", "(3.ipynb"), "no link to 03_after.ipynb"),
+    (links_resolve, sources(0, "01_before", "01_begin"), "01_begin.ipynb: there is no such file"),
+    (links_resolve, sources(0, "#A-closing", "#a-closing"), "no such heading"),
+    (
+        links_resolve,
+        sources(-1, "#A-heading", "#Another"),
+        "03_after.ipynb#Another: there is no such heading",
+    ),
+    (
+        links_resolve,
+        sources(-1, "[Before]", "![Before](before.png) [Before]"),
+        "before.png: there is no such file",
+    ),
+    (links_resolve, sources(-1, "[Before]", '<img src="a.png"> [Before]'), "a.png: there is no such file"),
+    (cell_length, sources(2, "show()", "\n\n".join(["show()"] * 26)), "has 26 lines"),
+    (cell_length, many_long_cells, "median"),
+    (one_cell_of_imports, sources(2, "show()", "from math import pi"), "imports too"),
+    (one_cell_of_imports, sources(6, "    return", "    import math\n    return"), "imports too"),
+    (unique_ids, lambda notebook: notebook.cells[1].update(id=notebook.cells[2].id), "several cells"),
+    (known_tags, metadata(2, tags=["raises-exception"]), "raises-exception"),
+    (known_tags, metadata(0, tags=["hide-input"]), "hide-input"),
+    (few_cells_not_compared, metadata(2, tags=["nbval-ignore-output"]), "allows 0"),
+    (few_cells_not_compared, sources(2, "show()", "# NBVAL_SKIP\nshow()"), "comment for nbval"),
+    (no_magics, sources(2, "show()", "%timeit show()"), "magic: %timeit"),
+    (no_magics, sources(2, "show()", "!ls"), "magic: !ls"),
+    (no_magics, sources(2, "show()", "%pip install torch"), "pip or network"),
+    (no_magics, sources(2, "show()", "get('https://example.org')"), "pip or network"),
+    (no_magics, sources(1, "import math", "import requests"), "pip or network"),
+    (exercises, without(5), "do not follow"),
+    (exercises, without(6), "do not follow"),
+    (exercises, metadata(4, ex={"points": 2}), "no ex.id"),
+    (exercises, metadata(4, ex={"id": "twice"}), "no points"),
+    (exercises, metadata(4, ex={"id": "twice", "points": 0}), "no points"),
+    (exercises, sources(4, "raise NotImplementedError", "raise ValueError"), "the stub is a function"),
+    (exercises, sources(4, "def twice", "def two"), "the stub is a function"),
+    (exercises, sources(5, 'check("twice"', 'check("thrice"'), "does not check it"),
+    (exercises, sources(5, "check(", "# check("), "does not check it"),
+    (exercises, sources(6, "def twice_solution", "def solution"), "does not define twice_solution"),
+    (exercises, sources(6, 'use("twice"', 'use("thrice"'), "does not end by use()"),
+    (exercises, metadata(6, jupyter={}), "not folded"),
+    (exercises, lambda notebook: notebook.cells.extend(copy.deepcopy(notebook.cells[4:7])), "two exercises"),
+    (executed_in_order, put("cells", 2, "execution_count", None), "executed as"),
+    (executed_in_order, put("cells", 2, "execution_count", 7), "executed as"),
+    (pictures_have_words, shown(2, "text/plain", None), "no words"),
+    (pictures_have_words, put("cells", 2, "outputs", 0, "metadata", {}), "no alt"),
+    (sliders_are_swept, sources(3, ".sweep()", ".set(x=1)"), "does not sweep"),
+    (sliders_are_swept, added(cell("pass")), "does not sweep"),
+    (quiet_outputs, put("metadata", "widgets", {}), "metadata.widgets"),
+    (quiet_outputs, appended(2, STDERR), "stderr: UserWarning"),
+    (quiet_outputs, appended(2, ERROR), "ValueError"),
+    (quiet_outputs, shown(2, build.WIDGET_VIEW, {"model_id": "1"}), "view of a widget"),
+    (nothing_of_this_machine, shown(2, "text/plain", "<f at 0x7f3a2b10>"), "0x7f3a2b10"),
+    (nothing_of_this_machine, shown(3, "text", "saved to /home/me/x.png\n"), "/home/me"),
+    (nothing_of_this_machine, sources(2, "show()", "show('/tmp/a.png')"), "/tmp/a.png"),
+    (nothing_of_this_machine, sources(0, "test.", r"test C:\Users."), r"C:\Users"),
+    (normal_form, put("metadata", "language_info", "version", "3.11"), "make notebooks"),
+    (normal_form, put("cells", 2, "metadata", "scrolled", True), "make notebooks"),
+    (normal_form, put("cells", 2, "id", "mine"), "make notebooks"),
+    (small_file, sources(0, "test.", "test." * 100_000), "kB; 500 is too much"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "plant", "complaint"),
+    VIOLATIONS,
+    ids=[f"{number}-{rule.__name__}" for number, (rule, _, _) in enumerate(VIOLATIONS)],
+)
+def test_a_planted_violation_is_caught(chapters, rule, plant, complaint):
+    path = chapters / "02_chapter.ipynb"
+    notebook = build.read(path)
+    plant(notebook)
+    path.write_text(json.dumps(notebook), encoding="utf-8")  # nbformat would mend some of it
+    assert complaint in "\n".join(rule(notebook, path))
+
+
+def test_a_missing_newline_is_caught(chapters):
+    path = chapters / "02_chapter.ipynb"
+    path.write_text(path.read_text().rstrip())
+    assert small_file(build.read(path), path) == ["the file does not end with a newline"]
+
+
+def test_a_gap_in_the_numbers_is_caught(chapters):
+    assert not numbered(chapters)
+    (chapters / "02_chapter.ipynb").unlink()
+    assert numbered(chapters) == ["03_after.ipynb should be a chapter 02_name.ipynb"]
+
+
+def test_every_rule_has_a_violation():
+    assert {rule for rule, _, _ in VIOLATIONS} == set(RULES)
