@@ -387,7 +387,9 @@ def model_chapter():
             tags=["solution"],
             jupyter={"source_hidden": True},
         ),
-        v4.new_markdown_cell("## A closing *word*\nSee [it](https://example.org/a/b) and `[this](no_link)`."),
+        v4.new_markdown_cell(
+            "## A closing *word*\n### A `heading`\nSee [it](https://example.org/a/b) and `[this](no_link)`."
+        ),
         v4.new_markdown_cell(CLOSING),
     ]
     for number, made in enumerate((made for made in cells if made.cell_type == "code"), start=1):
@@ -395,13 +397,16 @@ def model_chapter():
     return build.normalise(v4.new_notebook(cells=cells))
 
 
+@pytest.fixture(scope="module")
+def model_text():
+    return build.text(model_chapter())
+
+
 @pytest.fixture
-def chapters(tmp_path):
+def chapters(tmp_path, model_text):
     """A folder with the model chapter between two others."""
     for name in ("01_before", "02_chapter", "03_after"):
-        made = model_chapter()
-        made.cells[-2].source += "\n### A `heading`"
-        (tmp_path / f"{name}.ipynb").write_text(build.text(build.normalise(made)))
+        (tmp_path / f"{name}.ipynb").write_text(model_text, encoding="utf-8")
     return tmp_path
 
 
