@@ -237,16 +237,16 @@ def pictures_have_words(notebook, path):
 
 
 def sliders_are_swept(notebook, path):
-    """nbval moves no slider, so the next cell does."""
+    """nbval moves no slider and types no text, so the next cell does."""
     complaints = []
-    for cell, following in zip(code(notebook), [*code(notebook)[1:], None]):
-        words = " ".join(data(output, "text/plain") for output in cell.outputs)
-        if (
-            words.startswith("Figure:")
-            and "Controls:" in words
-            and not (following and ".sweep()" in following.source)
-        ):
-            complaints.append(f"the cell after {label(cell)} does not sweep its controls")
+    for cell, following in zip(code(notebook), [*code(notebook)[1:], v4.new_code_cell()]):
+        for output in cell.outputs:
+            figure, _, controls = data(output, "text/plain").partition(" Controls: ")
+            if figure.startswith("Figure:") and controls:
+                only_texts = all(", a text, now" in control for control in controls.split("; "))
+                call = ".set(" if only_texts else ".sweep()"
+                if call not in following.source:
+                    complaints.append(f"the cell after {label(cell)} does not move its controls by {call}")
     return complaints
 
 
@@ -527,8 +527,9 @@ VIOLATIONS = [
     (executed_in_order, put("cells", 2, "execution_count", 7), "executed as"),
     (pictures_have_words, shown(2, "text/plain", None), "no words"),
     (pictures_have_words, put("cells", 2, "outputs", 0, "metadata", {}), "no alt"),
-    (sliders_are_swept, sources(3, ".sweep()", ".set(x=1)"), "does not sweep"),
-    (sliders_are_swept, added(cell("pass")), "does not sweep"),
+    (sliders_are_swept, sources(3, ".sweep()", ".set(x=1)"), "by .sweep()"),
+    (sliders_are_swept, added(cell("pass")), "by .sweep()"),
+    (sliders_are_swept, shown(2, "text/plain", "Figure: a. Controls: x, a text, now “b”."), "by .set("),
     (quiet_outputs, put("metadata", "widgets", {}), "metadata.widgets"),
     (quiet_outputs, appended(2, STDERR), "stderr: UserWarning"),
     (quiet_outputs, appended(2, ERROR), "ValueError"),
