@@ -312,8 +312,8 @@ def test_an_interrupted_change_is_made_anew(installed):
 
 
 def pinned():
-    lines = (ROOT / "constraints.txt").read_text().split()
-    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    pins = re.findall(r"^([\w.-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
 
 
 EXTRAS = PROJECT["optional-dependencies"].values()
