@@ -108,7 +108,7 @@ HIDDEN = {
         kernel = get_ipython().kernel
         content = {"ename": "ZeroDivisionError", "evalue": "division by zero", "traceback": []}
         def late():
-            time.sleep(0.1)
+            time.sleep(0.05)
             kernel.session.send(kernel.iopub_socket, "error", content, parent={}, ident=b"error")
         threading.Thread(target=late).start()""",
 }

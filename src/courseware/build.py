@@ -150,7 +150,7 @@ def _drain(client: NotebookClient) -> None:
     receive = run_sync(client.kc.get_iopub_msg)
     try:
         while True:
-            receive(timeout=0.3)
+            receive(timeout=0.5)
     except Empty:
         pass
 
