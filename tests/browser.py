@@ -1,0 +1,308 @@
+"""Drive notebooks in a real JupyterLab with a real Chromium, by menu, mouse and keyboard as a learner would."""
+
+import base64
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import BrowserContext, Error, Locator, Page, sync_playwright
+
+FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+KINDS = {
+    "widget-slider": ("slider", ".noUi-handle"),
+    "widget-toggle-buttons": ("choice", "button:not(.mod-active)"),
+    "widget-checkbox": ("switch", "input"),
+    "widget-text": ("text", "input"),
+}
+SENTENCES = ("the old cat saw a bird", "a bird saw the cat")
+
+# JavaScript expressions
+NOTEBOOK = "window.jupyterapp.shell.currentWidget.content"
+KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel"
+CODE_CELLS = (
+    f"[...{NOTEBOOK}.model.cells].filter(cell => cell.type === 'code' && cell.sharedModel.source.trim())"
+)
+ERRORS = f"""{CODE_CELLS}.flatMap(cell => cell.outputs.toJSON())
+    .filter(output => output.output_type === 'error').map(output => output.ename + ': ' + output.evalue)"""
+
+
+def chromium() -> str | None:
+    """Where a Chromium is installed, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+@dataclass
+class Control:
+    """One control of one figure: a slider, choice, switch or text."""
+
+    kind: str
+    label: str
+    box: Locator
+
+    @property
+    def handle(self) -> Locator:
+        """What takes the keys; of a choice, the first option that is not chosen."""
+        return self.box.locator(dict(KINDS.values())[self.kind]).first
+
+    @property
+    def value(self) -> str:
+        """The value that the page shows."""
+        if self.kind == "choice":
+            return self.box.locator(".mod-active").inner_text()
+        if self.kind == "slider":
+            return self.handle.get_attribute("aria-valuetext")
+        return self.handle.evaluate("e => e.type === 'checkbox' ? String(e.checked) : e.value")
+
+    def at(self, end: str) -> bool:
+        """Whether a slider is at its min or max."""
+        return self.handle.get_attribute("aria-valuenow") == self.handle.get_attribute(f"aria-value{end}")
+
+    def focus(self) -> None:
+        """Let the control take the keys."""
+        self.handle.focus()
+
+    def focused(self) -> bool:
+        """Whether it still takes the keys."""
+        return self.box.evaluate("e => e.contains(document.activeElement)")
+
+    def press(self, *keys: str) -> None:
+        """Send keys to whatever has the focus."""
+        for key in keys:
+            self.box.page.keyboard.press(key)
+
+    def change(self) -> None:
+        """Give it another value with the keyboard."""
+        self.focus()
+        if self.kind == "slider":
+            self.press("ArrowLeft" if self.at("max") else "ArrowRight")
+        elif self.kind == "text":
+            self.write(SENTENCES[self.value == SENTENCES[0]])
+        else:
+            self.press("Space")
+
+    def write(self, words: str) -> None:
+        """Type words into a text control."""
+        self.focus()
+        self.press("Control+a")
+        self.box.page.keyboard.type(words)
+        self.press("Enter")
+
+
+class Notebook:
+    """A notebook that is open in JupyterLab. Figures count from 0, in the order of the page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=60_000)
+        self._wait(f"{KERNEL}?.connectionStatus === 'connected' && {KERNEL}.status === 'idle'", 60)
+
+    def run_all(self, timeout: float = 300) -> None:
+        """Clear all outputs and run all cells through the menu; wait for the last one or an error."""
+        self.page.evaluate("window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+        self.page.click('.lm-MenuBar-itemLabel:text-is("Run")')
+        self.page.click('.lm-Menu-item[data-command="runmenu:run-all"]')
+        done = f"{CODE_CELLS}.every(cell => cell.executionCount !== null)"
+        self._wait(f"{done} || {ERRORS}.length", timeout)
+        self._wait(
+            "[...document.querySelectorAll('img.widget-image')].every(image => image.naturalWidth)", 30
+        )
+
+    def errors(self) -> list[str]:
+        """The errors among the outputs, one line each."""
+        return self.page.evaluate(ERRORS)
+
+    def run(self, words: str, source: str | None = None, timeout: float = 60) -> str:
+        """Run the first code cell that contains the words, after writing source into it; the text it prints."""
+        code = f"cell.model.type === 'code' && cell.model.sharedModel.source.includes({json.dumps(words)})"
+        number = self.page.evaluate(f"{NOTEBOOK}.widgets.findIndex(cell => {code})")
+        here = f"{NOTEBOOK}.widgets[{number}].model"
+        self.page.locator(".jp-Notebook-cell").nth(number).locator(".cm-content").click()
+        if source is not None:
+            self.page.keyboard.press("Control+a")
+            self.page.keyboard.insert_text(source)
+        before = self.page.evaluate(f"{here}.executionCount")
+        self.page.keyboard.press("Shift+Enter")
+        self._wait(f"![null, {before or 0}].includes({here}.executionCount)", timeout)
+        outputs = self.page.evaluate(f"{here}.outputs.toJSON()")
+        return "".join(line for output in outputs for line in output.get("text", ""))
+
+    @property
+    def figures(self) -> list[Locator]:
+        """The slider figures of the page."""
+        return self.page.locator(".widget-vbox:has(> img.widget-image)").all()
+
+    def controls(self, figure: int) -> list[Control]:
+        """The controls of one figure, in the order of the page."""
+        controls = []
+        for box in self.figures[figure].locator("> :not(img):not(.widget-html)").all():
+            name = next(name for name in KINDS if name in box.get_attribute("class"))
+            label = box.evaluate("e => (e.querySelector('span') ?? e.querySelector('label')).textContent")
+            controls.append(Control(KINDS[name][0], label, box))
+        return controls
+
+    def picture(self, figure: int) -> bytes:
+        """The bytes of the picture that is shown."""
+        image = self.figures[figure].locator("> img")
+        encoded = image.evaluate(
+            """async image => {
+                const bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer());
+                return btoa(bytes.reduce((text, byte) => text + String.fromCharCode(byte), ''));
+            }"""
+        )
+        return base64.b64decode(encoded)
+
+    def new_picture(self, figure: int, old: bytes, timeout: float = 10) -> bytes | None:
+        """The picture once it is another one, or None when it stays."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            try:
+                if (picture := self.picture(figure)) != old:
+                    return picture
+            except Error:  # the page threw this picture away for the next one
+                pass
+            time.sleep(0.05)
+        return None
+
+    def alert(self, figure: int) -> Locator:
+        """The error line under a figure."""
+        return self.figures[figure].get_by_role("alert")
+
+    def watch_latency(self, figure: int) -> None:
+        """From now on, time every key press until the picture of this figure has changed."""
+        self.figures[figure].locator("> img").evaluate(
+            """image => {
+                window.times = [];
+                let start = null;
+                addEventListener('keydown', () => { start = performance.now() }, true);
+                new MutationObserver(async () => {
+                    await image.decode();
+                    requestAnimationFrame(() => window.times.push(performance.now() - start));
+                }).observe(image, {attributeFilter: ['src']});
+            }"""
+        )
+
+    def latency(self, control: Control, key: str) -> float | None:
+        """Milliseconds from this key press to changed pixels; None where nothing came within two seconds."""
+        seen = self.page.evaluate("window.times.length")
+        control.press(key)
+        try:
+            self._wait(f"window.times.length > {seen}", 2)
+        except Error:
+            return None
+        return self.page.evaluate("window.times.at(-1)")
+
+    def screenshot(self, path: Path, width: int = 1280, height: int | None = None) -> None:
+        """The page at this width; without a height, all of the notebook."""
+        self.page.set_viewport_size({"width": width, "height": height or 900})
+        if height is None:
+            rows = self.page.locator(".jp-WindowedPanel-outer").evaluate("e => e.scrollHeight")
+            self.page.set_viewport_size({"width": width, "height": min(rows + 150, 16_000)})
+        self.page.mouse.move(0, 0)
+        self.page.wait_for_timeout(500)
+        self.page.screenshot(path=path)
+
+    def close(self) -> None:
+        """Close the page; the kernel ends with the server."""
+        self.page.close()
+
+    def _wait(self, condition: str, timeout: float) -> None:
+        self.page.wait_for_function(condition, timeout=1000 * timeout, polling=50 if timeout > 2 else "raf")
+
+
+@dataclass
+class Lab:
+    """A JupyterLab that serves one folder, and a Chromium to look at it."""
+
+    folder: Path
+    url: str
+    token: str
+    settings: Path
+    browser: BrowserContext
+
+    def open(self, name: str, theme: str = "Light") -> Notebook:
+        """Open a notebook of the folder; the theme is Light or Dark."""
+        themes = self.settings / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
+        themes.parent.mkdir(parents=True, exist_ok=True)
+        themes.write_text(json.dumps({"theme": f"JupyterLab {theme}"}))
+        page = self.browser.new_page()
+        page.goto(f"{self.url}/doc/tree/{name}?token={self.token}&reset")
+        return Notebook(page)
+
+
+@contextmanager
+def lab(folder: Path, home: Path) -> Iterator[Lab]:
+    """Serve a folder on loopback and open a browser; all that they write goes into home."""
+    config = home / "config" / "labconfig" / "page_config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}})
+    )
+    token = os.urandom(16).hex()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "JUPYTER_TOKEN": token,
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
+    command += ["--LabApp.expose_app_in_browser=True"]
+    log = home / "jupyterlab.log"
+    with log.open("w") as output:
+        server = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(url, server, log)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch_persistent_context(
+                home / "chromium",
+                executable_path=chromium(),
+                headless=True,
+                env=environment,
+                args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
+                viewport={"width": 1280, "height": 900},
+            )
+            yield Lab(folder, url, token, home / "settings", browser)
+            browser.close()
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def _wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float = 60) -> None:
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/api", timeout=1)
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
