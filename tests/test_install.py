@@ -1,6 +1,7 @@
 """Set-up: each thing that can go wrong is provoked, and the files that describe the environment agree."""
 
 import ast
+import importlib.metadata
 import os
 import re
 import shutil
@@ -327,6 +328,19 @@ def test_constraints_hold_a_tested_version(requirement):
     assert requirement.specifier, f"{requirement.name} needs a range"
     assert version in requirement.specifier
     assert "+" not in version, "a local version is on one machine only"
+
+
+@pytest.mark.parametrize("name", pinned())
+def test_constraints_run_on_the_oldest_python(name):
+    """As far as a package is installed here: 3.11 means 3.11.0, and the 3.11.2 of Debian 12."""
+    try:
+        distribution = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("not installed here")
+    assert distribution.version.partition("+")[0] == pinned()[name]
+    assert f"{'.'.join(map(str, install.OLDEST))}.0" in SpecifierSet(
+        distribution.metadata["Requires-Python"] or ""
+    )
 
 
 def test_the_environment_file_is_in_step():
