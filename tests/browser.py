@@ -133,12 +133,16 @@ class Notebook:
         code = f"cell.model.type === 'code' && cell.model.sharedModel.source.includes({json.dumps(words)})"
         number = self.page.evaluate(f"{NOTEBOOK}.widgets.findIndex(cell => {code})")
         here = f"{NOTEBOOK}.widgets[{number}].model"
-        self.page.locator(".jp-Notebook-cell").nth(number).locator(".cm-content").click()
-        if source is not None:
+        before = self.page.evaluate(f"{here}.executionCount")
+        self.page.evaluate(f"{NOTEBOOK}.activeCellIndex = {number}; {NOTEBOOK}.scrollToItem({number})")
+        if source is None:
+            self.page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
+        else:
+            cell = self.page.locator(f'.jp-Notebook-cell[data-windowed-list-index="{number}"]')
+            cell.locator(".cm-content").click()
             self.page.keyboard.press("Control+a")
             self.page.keyboard.insert_text(source)
-        before = self.page.evaluate(f"{here}.executionCount")
-        self.page.keyboard.press("Shift+Enter")
+            self.page.keyboard.press("Shift+Enter")
         self._wait(f"![null, {before or 0}].includes({here}.executionCount)", timeout)
         outputs = self.page.evaluate(f"{here}.outputs.toJSON()")
         return "".join(line for output in outputs for line in output.get("text", ""))
@@ -211,9 +215,12 @@ class Notebook:
     def screenshot(self, path: Path, width: int = 1280, height: int | None = None) -> None:
         """The page at this width; without a height, all of the notebook."""
         self.page.set_viewport_size({"width": width, "height": height or 900})
-        if height is None:
-            rows = self.page.locator(".jp-WindowedPanel-outer").evaluate("e => e.scrollHeight")
-            self.page.set_viewport_size({"width": width, "height": min(rows + 150, 16_000)})
+        for _ in range(0 if height else 2):  # cells that come into sight may take more room than was thought
+            self.page.locator(".jp-WindowedPanel-outer").evaluate("e => { e.scrollTop = 0 }")
+            last = self.page.locator(".jp-Notebook-cell").last
+            end = last.evaluate("e => Math.ceil(e.getBoundingClientRect().bottom)")
+            self.page.set_viewport_size({"width": width, "height": min(end + 80, 16_000)})
+            self.page.wait_for_timeout(1000)
         self.page.mouse.move(0, 0)
         self.page.wait_for_timeout(500)
         self.page.screenshot(path=path)

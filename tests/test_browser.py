@@ -200,6 +200,11 @@ def test_pictures_and_controls_have_names(scratch):
     assert scratch.page.get_by_role("textbox", name="sentence").count() == 2
 
 
+def test_labels_stand_in_one_column(scratch):
+    labels = [found.box.locator("label").first.bounding_box() for found in scratch.controls(0)]
+    assert len({round(label["x"] + label["width"]) for label in labels}) == 1
+
+
 def test_every_control_moves_its_picture_from_the_keyboard(scratch):
     assert move_every_control(scratch) == 6
 
@@ -299,3 +304,39 @@ def test_the_sliders_of_a_chapter_answer_in_time(chapter):
 
 def test_every_control_of_a_chapter_moves_its_picture(chapter):
     assert move_every_control(chapter) > 0
+
+
+first = pytest.mark.parametrize("chapter", ["01_permutation_invariance.ipynb"], indirect=True)
+
+
+@first
+def test_chapter_1_reads_the_learners_own_sentence(chapter):
+    before = [chapter.picture(figure) for figure in range(3)]
+    control(chapter, 0, "sentence").write("a cat sat on the mat")
+    assert all(chapter.new_picture(figure, before[figure]) for figure in range(3))
+    assert chapter.run("tokens = figures.read") == (
+        "6 tokens of 16 numbers: ['a', 'cat', 'sat', 'on', 'the', 'mat']\n"
+    )
+
+
+@first
+def test_chapter_1_says_in_red_what_is_wrong_with_a_sentence(chapter):
+    box = control(chapter, 1, "sentence")
+    box.write(" ")
+    chapter.alert(1).wait_for()
+    assert "type a sentence" in chapter.alert(1).inner_text()
+    box.write("the dog bit the man.")
+    chapter.alert(1).wait_for(state="detached")
+
+
+@first
+def test_chapter_1_names_a_mistake_and_takes_a_right_answer(chapter):
+    stub = "def unpermute(layer, x, p):\n    return layer(x[p])"
+    chapter.run("def unpermute(", f"{stub}[p]")
+    assert "wrong for a 3-cycle" in chapter.run('check("unpermute"')
+    chapter.run("def unpermute(", f"{stub}[p.argsort()]")
+    assert chapter.run('check("unpermute"').startswith("✓")
+    assert "your unpermute" in chapter.run("def unpermute_solution")
+    assert chapter.run("blind to order without") == (
+        "blind to order without positions: True, with positions: False\n"
+    )
