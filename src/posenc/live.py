@@ -76,7 +76,10 @@ def slider(
 
 def choice(name: str, options: Sequence) -> widgets.Widget:
     """One of a few options, all in sight; the first is chosen."""
-    return widgets.ToggleButtons(options=list(options), **_labelled(name, width="auto"))
+    control = widgets.ToggleButtons(options=list(options), **_labelled(name, width="auto"))
+    for css in ("jupyter-widgets", "widget-inline-hbox"):  # these put the label beside it, as with the others
+        control.add_class(css)
+    return control
 
 
 def switch(name: str, value: bool = False) -> widgets.Widget:
