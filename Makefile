@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 python := .venv/bin/python
-install := $(PYTHON) src/courseware/install.py
+install := "$(PYTHON)" src/courseware/install.py
 
 # What the tests and the stored outputs are made under; courseware.build sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
@@ -37,5 +37,5 @@ ready: python
 	@$(install) dev
 
 python:
-	@command -v $(PYTHON) >/dev/null || \
+	@command -v "$(PYTHON)" >/dev/null || \
 	    { echo "There is no $(PYTHON) here. Install Python 3.11 or newer from your system's packages or from python.org."; exit 1; }

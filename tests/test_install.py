@@ -22,8 +22,6 @@ from courseware import install
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-FAKE_LAB = '#!/bin/sh\necho "started: $*"\n'
-
 
 @pytest.fixture
 def checkout(tmp_path):
@@ -39,12 +37,22 @@ def checkout(tmp_path):
 
 
 @pytest.fixture
+def python(tmp_path):
+    """This interpreter, in a folder with a space in its name."""
+    return program(tmp_path / "my programs" / "python", f'exec "{sys.executable}" "$@"')
+
+
+def program(path, script):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
 def installed(checkout):
     """The same after an install that ran to its end. Its python only prints how it was called."""
-    python = checkout / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(FAKE_LAB)
-    python.chmod(0o755)
+    program(checkout / ".venv" / "bin" / "python", 'echo "started: $*"')
     stamp(checkout, "developer")
     return checkout
 
@@ -107,13 +115,6 @@ def test_every_old_interpreter_can_read_the_script():
 OLD = "sys.version_info = (3, 8, 18, 'final', 0)"
 
 
-def interpreter(folder, name, status):
-    """A program on the PATH that ends with this status, as a Python of another version would."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(f"#!/bin/sh\nexit {status}\n")
-    (folder / name).chmod(0o755)
-
-
 def test_python_is_too_old(checkout, tmp_path):
     status, printed = set_up(checkout, "lab", prelude=OLD, PATH=str(tmp_path / "bin"))
     assert status == 1
@@ -125,8 +126,8 @@ def test_python_is_too_old(checkout, tmp_path):
 
 
 def test_python_is_too_old_and_a_newer_one_is_named(checkout, tmp_path):
-    interpreter(tmp_path / "bin", "python3.11", 127)  # a shim of a version manager that has no such version
-    interpreter(tmp_path / "bin", "python3.12", 0)
+    program(tmp_path / "bin" / "python3.11", "exit 127")  # a version manager's, for a version that it has not
+    program(tmp_path / "bin" / "python3.12", "exit 0")
     status, printed = set_up(checkout, "lab", prelude=OLD, PATH=str(tmp_path / "bin"))
     assert status == 1
     assert printed.strip().endswith("You have one: run  make lab PYTHON=python3.12")
@@ -160,10 +161,10 @@ def test_there_is_no_venv_module(checkout, tmp_path, module):
     assert not (checkout / ".venv").exists()
 
 
-def test_there_is_no_network(checkout, offline):
+def test_there_is_no_network(checkout, offline, python):
     left_over = checkout / ".venv" / "of an install that was interrupted"
     left_over.mkdir(parents=True)
-    status, printed = run(checkout, "make", "lab", f"PYTHON={sys.executable}", environment=offline)
+    status, printed = run(checkout, "make", "lab", f"PYTHON={python}", environment=offline)
     assert status == 2
     assert not left_over.exists()
     assert "pip could not reach the package index. Check the network" in printed
@@ -179,7 +180,7 @@ def test_there_is_no_network(checkout, offline):
     ],
 )
 def test_pip_fails_otherwise(installed, complaint, sentence):
-    (installed / ".venv" / "bin" / "python").write_text(f"#!/bin/sh\necho '{complaint}' >&2\nexit 1\n")
+    program(installed / ".venv" / "bin" / "python", f"echo '{complaint}' >&2; exit 1")
     (installed / "constraints.txt").write_text("")
     status, printed = set_up(installed, "lab")
     assert status == 1
@@ -201,8 +202,8 @@ def taken():
         yield server.getsockname()[1]
 
 
-def test_a_port_of_ones_own_is_in_use(installed, taken):
-    status, printed = run(installed, "make", "lab", f"PORT={taken}", f"PYTHON={sys.executable}")
+def test_a_port_of_ones_own_is_in_use(installed, taken, python):
+    status, printed = run(installed, "make", "lab", f"PORT={taken}", f"PYTHON={python}")
     assert status == 2
     assert (
         f"Port {taken} cannot be used (address already in use). Choose another, or leave PORT out" in printed
@@ -210,8 +211,8 @@ def test_a_port_of_ones_own_is_in_use(installed, taken):
     assert "started" not in printed
 
 
-def test_a_port_of_ones_own_is_free(installed, taken):
-    status, printed = run(installed, "make", "lab", f"PORT={taken + 1}", f"PYTHON={sys.executable}")
+def test_a_port_of_ones_own_is_free(installed, taken, python):
+    status, printed = run(installed, "make", "lab", f"PORT={taken + 1}", f"PYTHON={python}")
     assert status == 0
     assert f"--port={taken + 1} " in printed
 
@@ -240,9 +241,9 @@ def test_a_free_first_port_needs_no_word(monkeypatch, taken, capsys):
 # ----------------------------------------------- what is installed, and when
 
 
-def test_the_second_call_starts_at_once(installed):
+def test_the_second_call_starts_at_once(installed, python):
     start = time.monotonic()
-    status, printed = run(installed, "make", "lab", f"PYTHON={sys.executable}")
+    status, printed = run(installed, "make", "lab", f"PYTHON={python}")
     assert status == 0
     (line,) = [line for line in printed.splitlines() if "started" in line]
     assert "-m jupyterlab" in line
@@ -300,8 +301,7 @@ def test_a_half_finished_install_is_made_anew(installed, damage):
 
 
 def test_an_interrupted_change_is_made_anew(installed):
-    python = installed / ".venv" / "bin" / "python"
-    python.write_text("#!/bin/sh\nkill -INT $PPID\n")
+    program(installed / ".venv" / "bin" / "python", "kill -INT $PPID")
     (installed / "constraints.txt").write_text("")
     status, printed = set_up(installed, "lab")
     assert status == 1
@@ -397,7 +397,7 @@ def test_clean_leaves_what_git_keeps(installed):
         "notebooks/.ipynb_checkpoints/a",
         "src/posenc.egg-info/a",
     ):
-        (installed / left).parent.mkdir()
+        (installed / left).parent.mkdir(exist_ok=True)
         (installed / left).touch()
     assert run(installed, "make", "clean")[0] == 0
     kept = sorted(str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file())

@@ -255,9 +255,7 @@ def _with_palette(image: Image.Image) -> Image.Image:
 
 def _png(image: Image.Image) -> bytes:
     file = io.BytesIO()
-    bare = image.copy()
-    bare.info = {key: value for key, value in image.info.items() if key == "transparency"}
-    bare.save(file, "PNG", optimize=True)
+    image.save(file, "PNG", optimize=True)
     return file.getvalue()
 
 
