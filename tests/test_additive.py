@@ -1,4 +1,4 @@
-"""The additive encodings: their formulas, their properties, other libraries' tables, and inputs they refuse."""
+"""The additive encodings: their formulas, their properties, and inputs they refuse."""
 
 import math
 
@@ -97,37 +97,6 @@ def test_no_wave_is_longer_than_the_docstring_says():
     angle = 1_000_000 * 2 * math.pi / longest
     last = sinusoidal(torch.tensor(1_000_000), 512, dtype=torch.float64)[-2:]
     torch.testing.assert_close(last, torch.tensor([math.sin(angle), math.cos(angle)], dtype=torch.float64))
-
-
-# --- other libraries -------------------------------------------------------------------------
-
-
-def table_in_halves(length: int, width: int, divisor: float) -> torch.Tensor:
-    """Sines in the first half, cosines in the second; pair i has exponent i / divisor."""
-    rows = []
-    for position in range(length):
-        angles = [position * 10_000 ** -(i / divisor) for i in range(width // 2)]
-        rows.append([math.sin(angle) for angle in angles] + [math.cos(angle) for angle in angles])
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def interleaved(halves: torch.Tensor) -> torch.Tensor:
-    return halves.unflatten(-1, (2, -1)).mT.flatten(-2)
-
-
-def test_marians_table_is_the_papers_in_another_layout():
-    marian = table_in_halves(50, 16, divisor=8)
-    ours = sinusoidal(torch.arange(50), 16, dtype=torch.float64)
-    torch.testing.assert_close(interleaved(marian), ours, rtol=0, atol=1e-12)
-    assert (marian - ours).abs().max() > 1  # so the layout was needed
-
-
-def test_m2m100_and_whisper_are_not_the_papers():
-    whisper = table_in_halves(50, 16, divisor=7)  # the slowest pair reaches 1 / base
-    ours = sinusoidal(torch.arange(50), 16, dtype=torch.float64)
-    assert (interleaved(whisper) - ours).abs().max() > 0.5
-    longer = sinusoidal(torch.arange(50), 16, base=10_000 ** (8 / 7), dtype=torch.float64)
-    torch.testing.assert_close(interleaved(whisper), longer, rtol=0, atol=1e-12)
 
 
 # --- a learned table -------------------------------------------------------------------------
