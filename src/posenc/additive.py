@@ -146,7 +146,7 @@ class Learned(nn.Module):
                 "move one of them with .to(…)"
             )
         outside = (positions < 0) | (positions >= len(self.table))
-        if outside.any():  # on a GPU the look-up itself would end the whole process's use of it
+        if outside.any():  # a GPU's own check would leave the device unusable for this process
             raise ValueError(
                 f"position {positions[outside][0]} is not in the table, which was made for 0 to "
                 f"{len(self.table) - 1}: shorten the text or train a longer table"
