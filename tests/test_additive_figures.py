@@ -58,7 +58,7 @@ def test_the_longest_wavelength_stays_below_the_dotted_line():
         assert f"longest: {longest:,.0f};" in live.artists["longest"].get_text()
 
 
-@pytest.mark.parametrize("offset", [-63, -10, 0, 5, 63])
+@pytest.mark.parametrize("offset", [-47, -10, 0, 5, 47])
 def test_the_marked_diagonal_has_the_values_of_the_dots(offset):
     live = figures.similarity_by_offset()
     for sines_only in (False, True):
@@ -67,7 +67,7 @@ def test_the_marked_diagonal_has_the_values_of_the_dots(offset):
         assert list(live.artists["ends"].get_ydata()) == [values.min(), values.max()]
         x, y = live.artists["diagonal"].get_data()
         assert x[0] - y[0] == x[1] - y[1] == offset
-        assert min(*x, *y) >= 0 and max(*x, *y) <= 64
+        assert min(*x, *y) >= 0 and max(*x, *y) <= 48
 
 
 def test_the_readout_of_the_amplitude_counts_tokens():
@@ -95,10 +95,10 @@ def test_both_maps_are_cosines_of_the_same_width():
     for width in (8, 768):
         live.set(width=width)
         drawn = torch.tensor(live.artists["sinusoidal"].get_array())
-        codes = sinusoidal(torch.arange(48), width)
+        codes = sinusoidal(torch.arange(32), width)
         torch.testing.assert_close(drawn, codes @ codes.T / (width / 2), rtol=0, atol=1e-5)
         table = torch.tensor(live.artists["learned, untrained"].get_array())
-        torch.testing.assert_close(table.diagonal(), torch.ones(48))
+        torch.testing.assert_close(table.diagonal(), torch.ones(32))
         assert live.artists["spread"].get_ydata()[0] == pytest.approx(figures.off_diagonal(table).std())
 
 

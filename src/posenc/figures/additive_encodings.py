@@ -77,7 +77,7 @@ def clock_and_waves() -> Live:
     width, length = 32, 100
     pairs = torch.arange(width // 2)
     steps = torch.linspace(0, length, 401)
-    figure = canvas(8, 4.4)
+    figure = canvas(8, 4.1)
     figure.set_layout_engine("none")
 
     clock = figure.add_axes((0.05, 0.5, 0.22, 0.4))
@@ -123,7 +123,7 @@ def clock_and_waves() -> Live:
         all_pairs.set_data(pairs.numpy(), wavelength.numpy())
         chosen.set_data([pair], [wavelength[pair]])
         ceiling.set_data([-0.5, width / 2 - 0.5], [2 * math.pi * base] * 2)
-        longest.set_text(f"longest: {wavelength[-1]:,.0f}; dotted line, 2π·base: {2 * math.pi * base:,.0f}")
+        longest.set_text(f"longest: {wavelength[-1]:,.0f}; dotted, 2π·base: {2 * math.pi * base:,.0f}")
 
     return Live(
         figure,
@@ -152,7 +152,7 @@ def clock_and_waves() -> Live:
 
 def similarity_by_offset() -> Live:
     """The dot products of all pairs of positions, and how they change with the offset."""
-    length, width = 64, 128
+    length, width = 48, 128
     offsets = torch.arange(1 - length, length)
     codes = sinusoidal(torch.arange(length), width, dtype=torch.float64)
     grams = {False: codes @ codes.T / (width / 2), True: codes[:, 0::2] @ codes[:, 0::2].T / (width / 4)}
@@ -160,14 +160,14 @@ def similarity_by_offset() -> Live:
         sines_only: torch.stack([torch.stack(gram.diagonal(k).aminmax()) for k in offsets], dim=1)
         for sines_only, gram in grams.items()
     }  # smallest and largest entry of each diagonal, (2, offsets)
-    figure = canvas(8, 3.9)
+    figure = canvas(8, 3.6)
     figure.set_layout_engine("none")
 
     matrix = figure.add_axes((0.07, 0.14, 0.36, 0.74))
     mesh = matrix.pcolormesh(grams[False].numpy(), cmap=SIGNED, vmin=-1, vmax=1)
     matrix.set(xlim=(0, length), ylim=(length, 0))
     for axis in (matrix.xaxis, matrix.yaxis):
-        axis.set_ticks([0.5, 16.5, 32.5, 48.5], ["0", "16", "32", "48"], fontsize=8)
+        axis.set_ticks([0.5, 16.5, 32.5], ["0", "16", "32"], fontsize=8)
     matrix.set_xlabel("position n", fontsize=9)
     matrix.set_ylabel("position m", fontsize=9)
     matrix.set_title("similarity of PE(m) and PE(n)", fontsize=9)
@@ -304,7 +304,7 @@ def amplitude(separate: Tensor | None = None) -> Live:
 
 def sinusoid_and_table() -> Live:
     """Similarities of sinusoids and of the rows of an untrained table, both of the same width."""
-    length, widest = 48, 768
+    length, widest = 32, 768
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         table = Learned(length, widest)(torch.arange(length))
@@ -316,7 +316,7 @@ def sinusoid_and_table() -> Live:
         mesh = panel.pcolormesh(torch.zeros(length, length).numpy(), cmap=SIGNED, vmin=-1, vmax=1)
         panel.set_ylim(length, 0)
         for axis in (panel.xaxis, panel.yaxis):
-            axis.set_ticks([0.5, 16.5, 32.5], ["0", "16", "32"], fontsize=8)
+            axis.set_ticks([0.5, 10.5, 20.5, 30.5], ["0", "10", "20", "30"], fontsize=8)
         panel.set_xlabel("position n", fontsize=9)
         moving[name] = mesh
         moving[f"{name}, readout"] = panel.set_title(" ", fontsize=9)
