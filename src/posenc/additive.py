@@ -5,7 +5,55 @@ Positions are integers that may start anywhere and repeat; they count from 0 in 
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+
+def integer(positions: Tensor, d_model: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The position itself, the same number in every dimension.
+
+    Args:
+        positions: integers, shape (…).
+        d_model: width of the encoding.
+        dtype: of the result.
+
+    Returns:
+        shape (…, d_model).
+
+    Raises:
+        TypeError: positions are not integers.
+        ValueError: d_model is not positive.
+    """
+    _require_integers(positions)
+    _require_width(d_model)
+    return positions[..., None].to(dtype).repeat_interleave(d_model, dim=-1)
+
+
+def binary(positions: Tensor, d_model: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The binary digits of the position, the fastest first: dimension j is 1 where 2^j is in the sum.
+
+    Args:
+        positions: integers from 0 to 2^d_model - 1, shape (…).
+        d_model: number of digits.
+        dtype: of the result.
+
+    Returns:
+        zeros and ones, shape (…, d_model).
+
+    Raises:
+        TypeError: positions are not integers.
+        ValueError: d_model is not positive, or a position is negative or needs more digits.
+    """
+    _require_integers(positions)
+    _require_width(d_model)
+    positions = positions.long()
+    outside = (positions < 0) | (positions >> min(d_model, 63) > 0)  # int64 has 63 digits and a sign
+    if outside.any():
+        raise ValueError(
+            f"position {positions[outside][0]} does not fit: {d_model} binary digits hold 0 to 2^{d_model} - 1; "
+            "count from 0, or choose a larger d_model"
+        )
+    digit = torch.arange(d_model, device=positions.device).clamp(max=63)
+    return (positions[..., None] >> digit & 1).to(dtype)
 
 
 def sinusoidal(
@@ -24,19 +72,107 @@ def sinusoidal(
 
     Raises:
         TypeError: positions are not integers.
-        ValueError: d_model is odd or not positive.
+        ValueError: d_model is odd or not positive, or base is not positive.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
     """
+    _require_integers(positions)
+    angles = positions[..., None].double() * _frequencies(d_model, base).to(positions.device)  # (…, d / 2)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).to(dtype)
+
+
+def shift_matrix(offset: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
+    """The matrix M that moves every sinusoidal encoding by offset positions: PE(p + offset) = M PE(p).
+
+    Args:
+        offset: how many positions, of either sign.
+        d_model: width of the encoding, even.
+        base: that of the encoding.
+
+    Returns:
+        orthogonal, a rotation in each pair of dimensions, float64, shape (d_model, d_model).
+
+    Raises:
+        TypeError: offset is not an integer.
+        ValueError: d_model is odd or not positive, or base is not positive.
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5, says that it exists.
+    """
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise TypeError(f"offset is a {type(offset).__name__}: pass an integer, a number of positions")
+    angles = offset * _frequencies(d_model, base)
+    rows = torch.stack([angles.cos(), angles.sin(), -angles.sin(), angles.cos()], dim=-1)
+    return torch.block_diag(*rows.unflatten(-1, (2, 2)))
+
+
+class Learned(nn.Module):
+    """A table with one vector a position, drawn at random and trained with the model.
+
+    Args:
+        length: number of positions, 0 to length - 1.
+        d_model: width of the encoding.
+        std: of the numbers that the table starts from.
+
+    Raises:
+        ValueError: length or d_model is not positive.
+
+    Source: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", section 3.1.
+    """
+
+    def __init__(self, length: int, d_model: int, *, std: float = 1.0):
+        super().__init__()
+        if length <= 0:
+            raise ValueError(f"length is {length}: a table needs at least one position")
+        _require_width(d_model)
+        self.table = nn.Parameter(std * torch.randn(length, d_model))
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """Look the positions up.
+
+        Args:
+            positions: integers from 0 to length - 1, shape (…), on the table's device.
+
+        Returns:
+            shape (…, d_model).
+
+        Raises:
+            TypeError: positions are not integers.
+            ValueError: a position is outside the table, or on another device.
+        """
+        _require_integers(positions)
+        if positions.device != self.table.device:
+            raise ValueError(
+                f"positions are on {positions.device} and the table is on {self.table.device}: "
+                "move one of them with .to(…)"
+            )
+        outside = (positions < 0) | (positions >= len(self.table))
+        if outside.any():  # a GPU's own check would leave the device unusable for this process
+            raise ValueError(
+                f"position {positions[outside][0]} is not in the table, which was made for 0 to "
+                f"{len(self.table) - 1}: shorten the text or train a longer table"
+            )
+        return self.table[positions.long()]
+
+
+def _frequencies(d_model: int, base: float) -> Tensor:
+    """Radians a position of each pair, float64, shape (d_model / 2,)."""
+    if d_model <= 0 or d_model % 2:
+        raise ValueError(
+            f"d_model is {d_model}: sines and cosines come in pairs, so choose a positive even number"
+        )
+    if not base > 0:
+        raise ValueError(f"base is {base}: wavelengths are powers of it, so choose a positive number")
+    return base ** -(torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+
+
+def _require_integers(positions: Tensor) -> None:
     if positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool:
         raise TypeError(
             f"positions are {positions.dtype}: pass integers, for example torch.arange(T); "
             "low-precision floats cannot even hold 257"
         )
-    if d_model <= 0 or d_model % 2:
-        raise ValueError(
-            f"d_model is {d_model}: sines and cosines come in pairs, so choose a positive even number"
-        )
-    exponent = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device) / d_model
-    angles = positions[..., None].double() * base**-exponent  # (…, d_model / 2), radians
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).to(dtype)
+
+
+def _require_width(d_model: int) -> None:
+    if d_model <= 0:
+        raise ValueError(f"d_model is {d_model}: choose a positive number")

@@ -1,7 +1,8 @@
 """Exercises: `check` an answer, ask for a `hint`, `use` what works.
 
 A chapter's exercises are a module of this package, named like the chapter. Each is a function
-that receives an `Answer` and calls `wrong("what the mistake is")` when it finds one.
+that receives an `Answer` and calls `wrong("what the mistake is")` when it finds one. For an answer
+that is right in its own way it may return a word of its own.
 """
 
 import copy
@@ -102,7 +103,7 @@ class Exercise:
     """What is asked: the checker, the hints from faint to plain, and a word for who gets it right."""
 
     name: str
-    checker: Callable[[Answer], None]
+    checker: Callable[[Answer], str | None]
     hints: tuple[str, ...]
     well_done: str
 
@@ -176,12 +177,12 @@ def _judge(asked: Exercise, answer: Any) -> tuple[str, str]:
         if not callable(answer):
             wrong(f"pass the function itself, {asked.name}, not {_describe(answer)}")
         with torch.random.fork_rng(devices=[]):
-            asked.checker(Answer(answer))
+            word = asked.checker(Answer(answer)) or asked.well_done
     except NotAttempted:
         return "○", ": not attempted yet"
     except Wrong as reason:
         return "✗", f": {reason}"
-    return "✓", f": {asked.well_done}" if asked.well_done else ""
+    return "✓", f": {word}" if word else ""
 
 
 def _find(name: str) -> Exercise:
@@ -208,4 +209,7 @@ def _same(before: Any, after: Any) -> bool:
     return callable(before) or before == after
 
 
-from posenc.exercises import permutation_invariance  # noqa: F401  registers the chapter's exercises
+from posenc.exercises import (  # registers the chapters' exercises
+    additive_encodings,  # noqa: F401
+    permutation_invariance,  # noqa: F401
+)

@@ -1,0 +1,316 @@
+"""What chapter 2 asks: digits that flip, waves, the matrix that shifts them, and what a sum still holds."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from posenc.additive import shift_matrix, sinusoidal
+from posenc.exercises import Answer, exercise, wrong
+
+
+@exercise(
+    "Write 7 and 8 as binary numbers, one below the other. Which digits differ?",
+    "Adding 1 turns every 1 at the end into a 0, and the 0 before them into a 1.",
+    """Two numbers differ in the digits that are 1 in their exclusive or:
+>>> bin(5 ^ 6)
+'0b11'""",
+    well_done="a step of one position can be as long as the whole code.",
+)
+def flipped_digits(answer: Answer) -> None:
+    for position in (7, 0, 4, 5, 8, 255, 1023):
+        got = answer.number(position)
+        expected = (position ^ (position + 1)).bit_count()
+        if got == expected:
+            continue
+        ones = position.bit_count()
+        if position == 7 and got == expected - 1:
+            wrong("3 of them go from 1 to 0; count also the 0 before them, which becomes 1")
+        if position == 7 and got == abs((position + 1).bit_count() - ones):
+            wrong("that compares how many ones there are: compare digit by digit")
+        if position == 7 and got == 1:
+            wrong("from 7 to 8 more than one digit changes: 0111 and 1000")
+        if position == 0 and got == 0:
+            wrong("from 0 to 1 one digit changes, also where no 1 stands at the end")
+        if got == ones + 1:
+            wrong(
+                f"{position} has {ones} ones, but only the ones at its end flip, and the 0 before them: "
+                f"{position:b} and {position + 1:b}"
+            )
+        if got == (position + 1).bit_length():
+            wrong(f"{got:.0f} is the number of digits of {position + 1}; count those that changed")
+        wrong(f"from {position:b} to {position + 1:b} {expected} digits change, not {got:g}")
+
+
+@exercise(
+    "The angle of pair i at position p is p / base^(2i/d). Make a matrix of angles first, (T, d/2).",
+    "Stack sines and cosines along a new last axis, then flatten the last two axes.",
+    """In both layouts each angle needs its sine and its cosine:
+>>> angles = torch.tensor([[0.0, 0.5]])
+>>> torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).numpy().round(2).tolist()
+[[0.0, 1.0, 0.47999998927116394, 0.8799999952316284]]""",
+    well_done="these are the paper's numbers in the paper's order.",
+)
+def sinusoid(answer: Answer) -> str | None:
+    positions, width, bases = torch.tensor([3, 0, 1, 2, 11, 40]), 8, (10_000.0, 50.0)
+    results = {base: answer.tensor(positions, width, base, shape=(6, width)) for base in bases}
+    for base, got in results.items():
+        for waves, message in _MISTAKES:
+            # a base that is written into the function can look like another exponent
+            if _equal(got, waves(positions, width, base)) and not torch.equal(*results.values()):
+                wrong(message)
+        for other in _bases(got[2]):
+            if not math.isclose(other, base, rel_tol=1e-3) and _equal(got, _waves(positions, width, other)):
+                wrong(
+                    f"the base is wrong: for base {base:g} these are the waves of base {other:.0f}; use the argument"
+                )
+        if not _equal(got, _waves(positions, width, base)):
+            wrong(
+                "these are not sine and cosine of p / base^(2i/d): compare with a hand calculation for i = 1"
+            )
+    far = torch.tensor([1_000_000])
+    if not _equal(answer.tensor(far, width, 50.0, shape=(1, width)), _waves(far, width, 50.0), within=1e-6):
+        wrong("right near 0, wrong at position 1,000,000: compute exponents and angles in torch.float64")
+    if not torch.allclose(got, _waves(positions, width, base), rtol=0, atol=1e-4):
+        return (
+            "all sines, then all cosines: the half-split layout of several libraries. The paper's is interleaved, "
+            "a cosine after its sine, and so is the course's."
+        )
+    return None
+
+
+def _equal(got: Tensor, waves: Tensor, *, within: float = 1e-4) -> bool:
+    """In the interleaved layout or in the half-split one."""
+    halves = waves.unflatten(-1, (-1, 2)).mT.flatten(-2)
+    return any(torch.allclose(got, layout, rtol=0, atol=within) for layout in (waves, halves))
+
+
+def _bases(encoding: Tensor) -> list[float]:
+    """The bases that the angle of pair 1 at position 1 speaks for, in either layout, from one row (d,)."""
+    half = len(encoding) // 2
+    angles = [math.atan2(encoding[2], encoding[3]), math.atan2(encoding[1], encoding[1 + half])]
+    return [angle**-half for angle in angles if angle > 1e-9]
+
+
+def _waves(positions: Tensor, width: int, base: float, *, exponent: Callable | None = None) -> Tensor:
+    """The encoding, or one with another exponent, which is a function of the pairs and the width."""
+    pair = torch.arange(width // 2, dtype=torch.float64)
+    angles = positions[:, None] * base ** -(exponent(pair, width) if exponent else 2 * pair / width)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+
+
+def _columns(positions: Tensor, width: int, base: float) -> Tensor:
+    """A frequency of its own in each column, (T, width)."""
+    angles = positions[:, None] * base ** -(torch.arange(width, dtype=torch.float64) / width)
+    return torch.where(torch.arange(width) % 2 == 0, angles.sin(), angles.cos())
+
+
+_MISTAKES = [  # what a wrong answer equals, and what is said of it
+    (
+        lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: i / d),
+        "the exponent is wrong: i/d, so that the waves slow down half as fast; pair i has 2i/d",
+    ),
+    (
+        lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: 4 * i / d),
+        "the exponent is wrong: 4i/d; if your index already counts 0, 2, 4, …, don't double it again",
+    ),
+    (
+        lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: 2 * i / (d - 2)),
+        "the exponent is wrong: i/(d/2 - 1), with which some libraries reach the base itself; the paper has 2i/d",
+    ),
+    (
+        lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: -2 * i / d),
+        "the exponent has the wrong sign: the waves get faster from pair to pair; divide by base^(2i/d)",
+    ),
+    (
+        _columns,
+        "the exponent counts columns: a pair has one frequency for both, so count pairs, i = column // 2",
+    ),
+    (
+        lambda p, d, base: _waves(p, d, base).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
+        "sine and cosine have changed places: dimension 2i is the sine, 2i + 1 the cosine",
+    ),
+    (
+        lambda p, d, base: _waves(p, d, base).unflatten(-1, (-1, 2))[..., [0, 0]].flatten(-2),
+        "every dimension is a sine: the second of each pair is the cosine",
+    ),
+    (
+        lambda p, d, base: _waves(p + 1, d, base),
+        "that is the encoding of the next position: positions count from 0",
+    ),
+    (
+        lambda p, d, base: _waves(torch.arange(len(p)), d, base),
+        "it encodes 0, 1, 2, … whatever the positions are: use the argument",
+    ),
+    (
+        lambda p, d, base: _waves(p * math.pi / 180, d, base),
+        "the angles are in degrees: torch takes radians, and p / base^(2i/d) already is in radians",
+    ),
+    (
+        lambda p, d, base: _waves(p * 2 * math.pi, d, base),
+        "a factor 2π too much: the fastest wave takes 2π positions for a turn, not 1",
+    ),
+]
+
+
+@exercise(
+    "Which pair is the slowest? There are d/2 of them, and they count from 0.",
+    "A wave sin(p·f) has come round when p·f = 2π.",
+    """The second of two pairs, d = 4 and base 100:
+>>> round(2 * math.pi * 100 ** (2 * 1 / 4), 2)
+62.83""",
+    well_done="2π times base^((d-2)/d): near the base for a large d, and never there.",
+)
+def longest_wavelength(answer: Answer) -> None:
+    for width, base in ((512, 10_000.0), (4, 100.0), (2, 10_000.0)):
+        got = answer.number(width, base)
+        same = partial(math.isclose, got, rel_tol=1e-9)
+        if same(2 * math.pi * base ** ((width - 2) / width)):
+            continue
+        if same(2 * math.pi * base):
+            wrong("that is base·2π, where the exponent would be 1: the last pair has exponent (d - 2)/d")
+        if same(base ** ((width - 2) / width)):
+            wrong("that is one over the frequency: a whole turn is 2π times as long")
+        if same(2 * math.pi * base ** ((width - 1) / width)):
+            wrong("the exponent belongs to the last column, d - 1: pairs have 0, 2, …, d - 2 over d")
+        if same(2 * math.pi * base ** -((width - 2) / width)):
+            wrong("slow waves are long: the exponent has the wrong sign")
+        if same(2 * math.pi):
+            wrong("that is the shortest one, of pair 0: the last pair is the slowest")
+        wrong(f"for d = {width} and base {base:g} pair {width // 2 - 1} does not come round after {got:g}")
+
+
+@exercise(
+    "sin(a + b) = sin a cos b + cos a sin b. Write cos(a + b) the same way, and read off four numbers.",
+    "Each pair (sin, cos) has a 2 × 2 block of its own, with the angle offset / base^(2i/d); all else is 0.",
+    """torch.block_diag puts blocks on the diagonal:
+>>> torch.block_diag(torch.ones(1, 1), torch.tensor([[2, 3], [4, 5]])).tolist()
+[[1.0, 0.0, 0.0], [0.0, 2.0, 3.0], [0.0, 4.0, 5.0]]""",
+    well_done="one matrix for every position: a shift is a rotation in each pair.",
+)
+def shift(answer: Answer) -> None:
+    width, positions = 8, torch.arange(40)
+    encoding = sinusoidal(positions, width, dtype=torch.float64)
+    for offset in (3, 0, -5):
+        got = answer.tensor(offset, width, shape=(width, width))
+        same = partial(torch.allclose, atol=1e-6)
+        back, stay, there = (
+            same(encoding @ got.T, sinusoidal(positions + moved, width, dtype=torch.float64))
+            for moved in (-offset, 0, offset)
+        )
+        if there:
+            continue
+        if stay:
+            wrong("it leaves every position where it is: let the offset enter the angles")
+        if back:
+            wrong(
+                f"it goes from p to p - ({offset}), the wrong way: with the sine first the block is "
+                "[[cos, sin], [-sin, cos]]"
+            )
+        split = torch.arange(width).unflatten(0, (-1, 2)).mT.flatten()
+        if same(got, shift_matrix(offset, width)[split][:, split]):
+            wrong(
+                "it pairs dimension i with i + d/2: in the interleaved layout pairs are neighbours, 2i and 2i + 1"
+            )
+        first = shift_matrix(offset, 2)
+        if same(got, torch.block_diag(*[first] * (width // 2))):
+            wrong("every pair turns by the angle of pair 0: divide the offset by base^(2i/d)")
+        if same(got[:2, :2], first) and same(got[2:, 2:], torch.eye(width - 2, dtype=got.dtype)):
+            wrong("only pair 0 turns: every pair needs its block")
+        if same(got @ encoding[0], sinusoidal(torch.tensor(offset), width, dtype=torch.float64)):
+            wrong(f"M PE(0) is PE({offset}), but M PE(1) is not PE({offset + 1}): M must not depend on p")
+        if not same(got @ got.T, torch.eye(width, dtype=got.dtype)):
+            wrong("the matrix is not orthogonal: each block needs cos twice, and sin with both signs")
+        wrong(f"M PE(p) is not PE(p + {offset}): check the angle of each pair")
+
+
+@exercise(
+    "You want (x + e) W = x, so x W = x for every token and e W = 0 for every encoding.",
+    "Stack tokens and encodings to (V + L, d). W must send that to the tokens stacked on zeros.",
+    """The pseudo-inverse solves S W = wanted, here for two rows:
+>>> S = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
+>>> wanted = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
+>>> (S @ (torch.linalg.pinv(S) @ wanted)).round().abs().tolist()
+[[2.0, 0.0], [0.0, 0.0]]""",
+    well_done="one matrix gives back the token, and what it takes away is the position.",
+)
+def separate(answer: Answer) -> None:
+    n_tokens, length, width = 30, 24, 64
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randn(n_tokens, width, generator=generator, dtype=torch.float64)
+    encodings = torch.randn(length, width, generator=generator, dtype=torch.float64)
+    got = answer.tensor(tokens, encodings, shape=(width, width))
+    near = partial(torch.allclose, atol=1e-6)
+    if not near((tokens[:, None] + encodings) @ got, tokens[:, None]):
+        nothing = torch.zeros_like(encodings)
+        if near(got, torch.eye(width, dtype=got.dtype)):
+            wrong("the identity hands over the sum, position and all")
+        if near(tokens @ got.T, tokens) and near(encodings @ got.T, nothing):
+            wrong("transposed: it is used as (x + e) @ W, rows on the left")
+        if near(encodings @ got, encodings) and near(tokens @ got, torch.zeros_like(tokens)):
+            wrong("it gives the encoding and removes the token: the other way round")
+        if near(tokens @ got, tokens):
+            wrong(
+                "it keeps the tokens, and a part of the encodings too: "
+                "the two are not at right angles, so solve for both together"
+            )
+        if near(encodings @ got, nothing):
+            wrong(
+                "it removes the encodings, and a part of the tokens with them: "
+                "the two are not at right angles, so solve for both together"
+            )
+        wrong("(x + e) @ W is not x: ask for x @ W = x and e @ W = 0 at once")
+    waves = sinusoidal(torch.arange(length), width, dtype=torch.float64)
+    got = answer.tensor(tokens, waves, shape=(width, width))
+    if not near((tokens[:, None] + waves) @ got, tokens[:, None]):
+        wrong(
+            "right for random encodings, inaccurate for sinusoids, whose slow waves are nearly dependent: "
+            "torch.linalg.pinv takes care of that, an inverse does not"
+        )
+
+
+@exercise(
+    "How long is a row of the table, and how long is an encoding? Compare both with √d.",
+    "Section 3.4 of the paper multiplies the token vectors, before anything is added.",
+    """With d = 4, a row of length 1 grows to length 2:
+>>> row = torch.tensor([0.5, -0.5, 0.5, 0.5])
+>>> (math.sqrt(4) * row).norm().item()
+2.0""",
+    well_done="tokens of length √d and encodings of length √(d/2) can be heard together.",
+)
+def embed(answer: Answer) -> None:
+    width = 16
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn(9, width, generator=generator, dtype=torch.float64) / math.sqrt(width)
+    for rows, length in ((5, 5), (3, 5)):
+        tokens = torch.randint(9, (rows, length), generator=generator)
+        got = answer.tensor(table, tokens, shape=(rows, length, width))
+        x = table[tokens]
+        e = sinusoidal(torch.arange(length), width, dtype=table.dtype)
+        root = math.sqrt(width)
+        same = partial(torch.allclose, got, atol=1e-5)
+        if same(x + e):
+            wrong("the √d is still missing: the tokens have length 1, the encodings √(d/2)")
+        if rows == length and same(root * x + e[:, None]):
+            wrong(
+                "the position is taken from the batch axis: every token of a row gets the same encoding; "
+                "tokens are (B, T), so add (T, d)"
+            )
+        if same(root * (x + e)):
+            wrong("it scales the sum, so nothing changes between token and position: scale the token alone")
+        if same(x + e / root):
+            wrong(
+                "it shrinks the encoding: their ratio is right, but the paper multiplies the token by √d instead"
+            )
+        if same(x / root + e):
+            wrong("it divides by √d, as the scores do; here the token is too short, so multiply")
+        if same(width * x + e):
+            wrong("that is d, not √d: now the position is drowned")
+        if same(root * x):
+            wrong("the positions are missing")
+        if same(root * x + sinusoidal(torch.arange(1, length + 1), width, dtype=table.dtype)):
+            wrong("the first token has the encoding of position 1: count from 0")
+        if not same(root * x + e):
+            wrong("this is not √d · token + encoding of its position")

@@ -1,0 +1,207 @@
+"""Chapter 2's checks: every mistake is planted and must be called by its name."""
+
+import math
+
+import pytest
+import torch
+from planted import failing_hints, unmet, verdict
+
+from posenc.additive import shift_matrix, sinusoidal
+from posenc.exercises import additive_encodings as chapter
+
+
+def right_sinusoid(p, d, base, *, exponent=2, dtype=torch.float64):
+    angles = p[:, None].to(dtype) / base ** (exponent * torch.arange(d // 2, dtype=dtype) / d)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).double()
+
+
+def halves(encoding):
+    return torch.cat([encoding[:, 0::2], encoding[:, 1::2]], dim=-1)
+
+
+def per_column(p, d, base):
+    angles = p[:, None] / base ** (torch.arange(d, dtype=torch.float64) / d)
+    return torch.where(torch.arange(d) % 2 == 0, angles.sin(), angles.cos())
+
+
+def exchanged(p, d, base):
+    return right_sinusoid(p, d, base)[:, torch.arange(d) ^ 1]
+
+
+def sines_only(p, d, base):
+    return right_sinusoid(p, d, base)[:, torch.arange(d) // 2 * 2]
+
+
+def whisper(p, d, base):
+    return right_sinusoid(p, d, base, exponent=2 * d / (d - 2))
+
+
+def split_shift(offset, d):
+    order = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
+    return shift_matrix(offset, d)[order][:, order]
+
+
+def one_block(offset, d):
+    whole = torch.eye(d, dtype=torch.float64)
+    whole[:2, :2] = shift_matrix(offset, 2)
+    return whole
+
+
+def from_position_0(offset, d):
+    start, end = sinusoidal(torch.tensor([0, offset]), d, dtype=torch.float64)
+    return torch.outer(end, start) / (start @ start)
+
+
+def squeezed(offset, d):
+    return 0.9 * shift_matrix(offset, d)
+
+
+def right_separate(tokens, encodings):
+    both = torch.cat([tokens, encodings])
+    return torch.linalg.pinv(both)[:, : len(tokens)] @ tokens
+
+
+def keep_span(tokens, encodings):
+    return torch.linalg.pinv(tokens) @ tokens
+
+
+def remove_span(tokens, encodings):
+    return torch.eye(tokens.shape[1], dtype=tokens.dtype) - torch.linalg.pinv(encodings) @ encodings
+
+
+def from_pairs(tokens, encodings):
+    sums = (tokens[:, None] + encodings).flatten(0, 1)
+    return torch.linalg.pinv(sums) @ tokens.repeat_interleave(len(encodings), 0)
+
+
+def by_inverse(tokens, encodings):
+    gram = encodings @ encodings.T
+    rest = torch.eye(tokens.shape[1]) - encodings.T @ torch.linalg.inv(gram) @ encodings
+    return rest @ torch.linalg.pinv(tokens @ rest) @ tokens
+
+
+def encode(tokens, d, start=0):
+    return sinusoidal(torch.arange(start, start + tokens.shape[1]), d, dtype=torch.float64)
+
+
+def right_embed(table, tokens, *, token=None, sums=1.0, encoding=1.0, start=0):
+    d = table.shape[1]
+    token = math.sqrt(d) if token is None else token
+    return sums * (token * table[tokens] + encoding * encode(tokens, d, start))
+
+
+def embed_with(**options):
+    return lambda table, tokens: right_embed(table, tokens, **options)
+
+
+def batch_axis(table, tokens):
+    e = encode(tokens.T, table.shape[1])[:, None]
+    return math.sqrt(table.shape[1]) * table[tokens] + e
+
+
+ROOT = 4.0  # √16, the width that the check of embed uses
+
+PLANTED = [
+    ("flipped_digits", lambda p: (p ^ (p + 1)).bit_count() - 1, "count also the 0 before them"),
+    ("flipped_digits", lambda p: abs((p + 1).bit_count() - p.bit_count()), "how many ones there are"),
+    ("flipped_digits", lambda p: 1, "more than one digit changes"),
+    ("flipped_digits", lambda p: p and (p ^ (p + 1)).bit_count(), "from 0 to 1 one digit changes"),
+    ("flipped_digits", lambda p: p.bit_count() + 1, "4 has 1 ones, but only the ones at its end flip"),
+    ("flipped_digits", lambda p: (p + 1).bit_length(), "3 is the number of digits of 5"),
+    ("flipped_digits", lambda p: 9, "from 111 to 1000 4 digits change, not 9"),
+    ("sinusoid", lambda p, d, b: right_sinusoid(p, d, b, exponent=1), "the exponent is wrong: i/d"),
+    ("sinusoid", lambda p, d, b: halves(right_sinusoid(p, d, b, exponent=1)), "the exponent is wrong: i/d"),
+    ("sinusoid", lambda p, d, b: right_sinusoid(p, d, b, exponent=4), "the exponent is wrong: 4i/d"),
+    ("sinusoid", whisper, "the exponent is wrong: i/(d/2 - 1)"),
+    ("sinusoid", lambda p, d, b: right_sinusoid(p, d, b, exponent=-2), "the exponent has the wrong sign"),
+    ("sinusoid", per_column, "the exponent counts columns"),
+    ("sinusoid", exchanged, "sine and cosine have changed places"),
+    ("sinusoid", lambda p, d, b: halves(exchanged(p, d, b)), "sine and cosine have changed places"),
+    ("sinusoid", sines_only, "every dimension is a sine"),
+    ("sinusoid", lambda p, d, b: right_sinusoid(p + 1, d, b), "the next position"),
+    ("sinusoid", lambda p, d, b: right_sinusoid(torch.arange(len(p)), d, b), "whatever the positions are"),
+    ("sinusoid", lambda p, d, b: right_sinusoid(p.double().deg2rad(), d, b), "the angles are in degrees"),
+    ("sinusoid", lambda p, d, b: right_sinusoid(2 * math.pi * p, d, b), "a factor 2π too much"),
+    (
+        "sinusoid",
+        lambda p, d, b: right_sinusoid(p, d, 100.0),
+        "for base 10000 these are the waves of base 100",
+    ),
+    ("sinusoid", lambda p, d, b: right_sinusoid(p, d, 1e4), "for base 50 these are the waves of base 10000"),
+    (
+        "sinusoid",
+        lambda p, d, b: halves(right_sinusoid(p, d, 1e4)),
+        "for base 50 these are the waves of base",
+    ),
+    ("sinusoid", lambda p, d, b: 2 * right_sinusoid(p, d, b), "not sine and cosine of p / base^(2i/d)"),
+    ("sinusoid", lambda p, d, b: torch.zeros(len(p), d).double(), "not sine and cosine of p / base^(2i/d)"),
+    (
+        "sinusoid",
+        lambda p, d, b: right_sinusoid(p, d, b, dtype=torch.float32),
+        "wrong at position 1,000,000",
+    ),
+    ("longest_wavelength", lambda d, b: 2 * math.pi * b, "that is base·2π"),
+    ("longest_wavelength", lambda d, b: b ** ((d - 2) / d), "that is one over the frequency"),
+    ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((d - 1) / d), "belongs to the last column"),
+    ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((2 - d) / d), "slow waves are long"),
+    ("longest_wavelength", lambda d, b: 2 * math.pi, "that is the shortest one"),
+    ("longest_wavelength", lambda d, b: 60_611, "pair 255 does not come round after 60611"),
+    ("shift", lambda k, d: torch.eye(d).double(), "it leaves every position where it is"),
+    ("shift", lambda k, d: shift_matrix(-k, d), "the wrong way"),
+    ("shift", split_shift, "it pairs dimension i with i + d/2"),
+    ("shift", lambda k, d: torch.block_diag(*[shift_matrix(k, 2)] * (d // 2)), "by the angle of pair 0"),
+    ("shift", one_block, "only pair 0 turns"),
+    ("shift", from_position_0, "M PE(0) is PE(3), but M PE(1) is not PE(4)"),
+    ("shift", squeezed, "the matrix is not orthogonal"),
+    ("shift", lambda k, d: shift_matrix(k + 1, d), "M PE(p) is not PE(p + 3)"),
+    ("separate", lambda x, e: torch.eye(x.shape[1]).double(), "the identity hands over the sum"),
+    ("separate", lambda x, e: right_separate(x, e).T, "transposed"),
+    ("separate", lambda x, e: right_separate(e, x), "the other way round"),
+    ("separate", keep_span, "it keeps the tokens, and a part of the encodings too"),
+    ("separate", remove_span, "it removes the encodings, and a part of the tokens with them"),
+    ("separate", lambda x, e: torch.ones(x.shape[1], x.shape[1]).double(), "(x + e) @ W is not x"),
+    ("separate", by_inverse, "inaccurate for sinusoids"),
+    ("embed", embed_with(token=1.0), "the √d is still missing"),
+    ("embed", batch_axis, "the position is taken from the batch axis"),
+    ("embed", embed_with(token=1.0, sums=ROOT), "it scales the sum"),
+    ("embed", embed_with(token=1.0, encoding=1 / ROOT), "it shrinks the encoding"),
+    ("embed", embed_with(token=1 / ROOT), "it divides by √d"),
+    ("embed", embed_with(token=ROOT**2), "that is d, not √d"),
+    ("embed", embed_with(encoding=0.0), "the positions are missing"),
+    ("embed", embed_with(start=1), "the encoding of position 1"),
+    ("embed", embed_with(token=3.0), "this is not √d · token + encoding"),
+]
+
+RIGHT = [
+    ("flipped_digits", lambda p: (p ^ (p + 1)).bit_count(), "✓"),
+    ("sinusoid", right_sinusoid, "the paper's order"),
+    ("sinusoid", lambda p, d, b: halves(right_sinusoid(p, d, b)), "the half-split layout"),
+    ("longest_wavelength", lambda d, b: 2 * math.pi * b ** (1 - 2 / d), "✓"),
+    ("shift", shift_matrix, "✓"),
+    ("separate", right_separate, "✓"),
+    ("separate", from_pairs, "✓"),
+    ("embed", right_embed, "✓"),
+]
+
+
+@pytest.mark.parametrize("name, answer, words", PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
+def test_the_mistake_is_named(name, answer, words, capsys):
+    line = verdict(capsys, name, answer)
+    assert line.startswith("✗") and words in line
+
+
+@pytest.mark.parametrize("name, answer, words", RIGHT)
+def test_right_answers_pass(name, answer, words, capsys):
+    line = verdict(capsys, name, answer)
+    assert line.startswith("✓") and words in line
+
+
+def test_every_message_has_its_mistake(capsys):
+    lines = [verdict(capsys, name, answer) for name, answer, _ in PLANTED]
+    assert unmet(chapter, lines) == []
+    assert [m for _, m in chapter._MISTAKES if not any(m in line for line in lines)] == []
+
+
+@pytest.mark.parametrize("name", sorted({planted[0] for planted in PLANTED}))
+def test_hints_show_what_they_promise(name):
+    assert failing_hints(name) == 0
