@@ -353,8 +353,9 @@ def _png(pixels: np.ndarray) -> bytes:
         (height, 1 + channels * width), np.uint8
     )  # each row starts with the number of its filter, 0
     rows[:, 1:] = pixels.reshape(height, -1)
+    small = zlib.compressobj(level=1, memLevel=7)  # its tables fit into the processor's cache
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits a channel, RGBA
-    chunks = {b"IHDR": header, b"IDAT": zlib.compress(rows, level=1), b"IEND": b""}
+    chunks = {b"IHDR": header, b"IDAT": small.compress(rows) + small.flush(), b"IEND": b""}
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in chunks.items()
