@@ -8,10 +8,12 @@ from posenc.live import choice, slider, switch, text
 
 
 def test_every_figure_without_needs_is_found():
+    chapter = "permutation_invariance"
     found = bench.figure_functions()
-    assert found["permutation"] is permutation_invariance.permutation
-    assert {"token_vectors", "layers_and_mask"} <= set(found)
-    assert not {"training_curves", "canvas", "shuffled", "sentence_box"} & set(found)
+    assert found[f"{chapter}.permutation"] is permutation_invariance.permutation
+    assert {f"{chapter}.token_vectors", f"{chapter}.layers_and_mask"} <= set(found)
+    names = {name.rpartition(".")[2] for name in found}
+    assert not {"training_curves", "canvas", "shuffled", "sentence_box"} & names
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ bench.run()
 
 
 def figure_functions() -> dict[str, Callable[[], Live]]:
-    """All public functions of posenc.figures that return a Live and need no arguments, by name."""
+    """All public functions of posenc.figures that return a Live and need no arguments, by module and name."""
     found = {}
     for module in pkgutil.iter_modules(posenc.figures.__path__):
         module = importlib.import_module(f"posenc.figures.{module.name}")
@@ -54,7 +54,7 @@ def figure_functions() -> dict[str, Callable[[], Live]]:
             needs = [p for p in signature.parameters.values() if p.default is p.empty]
             own = function.__module__ == module.__name__ and not name.startswith("_")
             if own and signature.return_annotation is Live and not needs:
-                found[name] = function
+                found[f"{module.__name__.rpartition('.')[2]}.{name}"] = function
     return found
 
 
@@ -139,8 +139,8 @@ def report(rows: list[dict]) -> tuple[str, bool]:
     """A table of the times, and whether every judged control keeps to the limits."""
     heads = f"{'wall p50/p95':>13} {'CPU p50/p95':>13}"
     lines = [
-        f"{'':48} {'Live, ms':^27}   {'interact, ms':^27}",
-        f"{'figure · control':48} {heads}   {heads}  faster",
+        f"{'':60} {'Live, ms':^27}   {'interact, ms':^27}",
+        f"{'figure · control':60} {heads}   {heads}  faster",
     ]
     good = True
     for row in rows:
@@ -151,7 +151,7 @@ def report(rows: list[dict]) -> tuple[str, bool]:
         cells = [f"{p50:.0f} / {p95:.0f}" for p50, p95 in live + interact]
         verdict = ("" if kept else "  TOO SLOW") if row["judged"] else "  (changes labels: not judged)"
         lines.append(
-            f"{row['figure'] + ' · ' + row['control']:48} {cells[0]:>13} {cells[1]:>13}   "
+            f"{row['figure'] + ' · ' + row['control']:60} {cells[0]:>13} {cells[1]:>13}   "
             f"{cells[2]:>13} {cells[3]:>13}  {faster:4.1f} ×{verdict}"
         )
     return "\n".join(lines), good
