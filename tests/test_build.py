@@ -374,6 +374,15 @@ def test_a_failure_names_chapter_and_cell_and_leaves_the_file(tmp_path, capsys):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_an_interrupted_write_leaves_the_file(tmp_path, monkeypatch):
+    path = write(tmp_path, "01_one", notebook("1"))
+    before = path.read_bytes()
+    monkeypatch.setattr(build.os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        build.main([], tmp_path)
+    assert path.read_bytes() == before
+
+
 BROKEN = {
     "not JSON": "{ <<<<<<< HEAD",
     "not a notebook": '{"cells": 3}',
