@@ -21,7 +21,7 @@ test: ready ## run every test, and every notebook against its stored outputs
 	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
 
 check: ready ## run the tests that take less than a minute together
-	$(steady) $(python) -m pytest -m "not slow" tests
+	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
 
 notebooks: ready ## execute the notebooks and store their outputs (CHAPTER=01 for one)
 	@$(python) -m courseware.build $(CHAPTER)

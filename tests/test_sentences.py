@@ -9,6 +9,8 @@ from posenc.figures import permutation_invariance as figures
 
 CHAPTER = Path(__file__).parents[1] / "notebooks" / "01_permutation_invariance.ipynb"
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = [
     "the man bit the dog",
     "to be or not to be, that is the question",
