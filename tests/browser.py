@@ -72,7 +72,7 @@ class Control:
 
     def at(self, end: str) -> bool:
         """Whether a slider is at its min or max."""
-        return self.handle.get_attribute("aria-valuenow") == self.handle.get_attribute(f"aria-value{end}")
+        return self.handle.evaluate("(e, end) => e.ariaValueNow === e.getAttribute('aria-value' + end)", end)
 
     def focus(self) -> None:
         """Let the control take the keys."""
@@ -166,8 +166,11 @@ class Notebook:
         image = self.figures[figure].locator("> img")
         encoded = image.evaluate(
             """async image => {
-                const bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer());
-                return btoa(bytes.reduce((text, byte) => text + String.fromCharCode(byte), ''));
+                const reader = new FileReader();
+                const done = new Promise(resolve => { reader.onload = resolve });
+                reader.readAsDataURL(await (await fetch(image.src)).blob());
+                await done;
+                return reader.result.split(',')[1];
             }"""
         )
         return base64.b64decode(encoded)
