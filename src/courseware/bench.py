@@ -17,6 +17,7 @@ import importlib
 import inspect
 import itertools
 import json
+import os
 import pkgutil
 import statistics
 import sys
@@ -168,6 +169,11 @@ def main() -> None:
         sys.exit("posenc.figures has no figure with a control to measure")
     table, good = report(rows)
     print(table)
+    load = os.getloadavg()[0] / os.cpu_count()
+    print(
+        f"{load:.1f} tasks for each processor"
+        + (": a busy machine makes all times longer" if load > 1 else "")
+    )
     if not good:
         sys.exit(
             f"too slow: a move may cost {LIMIT} ms, and is to be {FASTER} times faster than under interact"
