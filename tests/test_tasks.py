@@ -4,7 +4,21 @@ import torch
 from torch import nn
 
 from posenc.models import Ensemble
-from posenc.tasks import NEUTRAL, ORDER_VOCABULARY, A, B, order_accuracy, order_batch, order_loss, order_twins
+from posenc.tasks import (
+    CHARACTERS,
+    NEUTRAL,
+    ORDER_VOCABULARY,
+    A,
+    B,
+    character_batch,
+    character_loss,
+    character_passages,
+    character_text,
+    order_accuracy,
+    order_batch,
+    order_loss,
+    order_twins,
+)
 
 
 def test_every_sentence_holds_one_a_and_one_b_and_the_label_says_which_is_first():
@@ -75,3 +89,40 @@ def test_the_loss_reads_the_last_token_and_falls_when_the_answer_is_right():
 def test_the_vocabulary_covers_all_tokens():
     tokens, _ = order_batch(torch.Generator().manual_seed(0), seeds=1, batch=500)
     assert tokens.unique().tolist() == list(range(ORDER_VOCABULARY))
+
+
+def spelled(characters):
+    return "".join(CHARACTERS[index] for index in characters)
+
+
+def test_the_text_is_english_about_python_and_its_last_tenth_is_held_out():
+    train, held_out = character_text(), character_text(held_out=True)
+    assert "statement" in spelled(train) and "statement" in spelled(held_out)
+    assert abs(len(held_out) / (len(train) + len(held_out)) - 0.1) < 1e-4
+    assert spelled(held_out[:200]) not in spelled(train)  # half of the topics repeat none of it
+    assert train.min() >= 0 and train.max() < len(CHARACTERS)
+
+
+def test_a_target_is_the_character_that_follows():
+    inputs, targets = character_batch(torch.Generator().manual_seed(0), seeds=2, batch=3, length=50)
+    assert inputs.shape == targets.shape == (2, 3, 50)
+    assert torch.equal(inputs[..., 1:], targets[..., :-1])
+    for row, target in zip(inputs.flatten(0, 1), targets.flatten(0, 1)):
+        assert spelled(row) + spelled(target[-1:]) in spelled(character_text())
+    assert not torch.equal(inputs[0], inputs[1])  # each seed reads passages of its own
+
+
+def test_longer_contexts_are_asked_for_the_same_targets():
+    short, targets = character_passages(64, count=5)
+    long, same_targets = character_passages(512, count=5)
+    assert torch.equal(targets, same_targets) and torch.equal(long[:, -64:], short)
+    assert torch.equal(short[:, 1:], targets[:, :-1])
+    assert len(character_passages(1024)[0]) == 64  # the longest that is promised
+
+
+def test_the_loss_of_a_model_that_knows_nothing_is_the_logarithm_of_the_alphabet():
+    _, targets = character_batch(torch.Generator().manual_seed(0), seeds=2, batch=3)
+    outputs = torch.zeros(2, 3, 64, len(CHARACTERS))
+    assert torch.allclose(character_loss(outputs, targets), torch.tensor(len(CHARACTERS)).log().expand(2))
+    outputs[1].scatter_(-1, targets[1, ..., None], 100.0)  # the second seed knows everything
+    assert character_loss(outputs, targets)[1] < 1e-6 < character_loss(outputs, targets)[0]

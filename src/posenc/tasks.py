@@ -3,6 +3,7 @@
 Every batch has a leading axis of seeds, so that an `Ensemble` can learn from it.
 """
 
+from functools import cache
 from itertools import combinations
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from posenc.models import Ensemble
 
+CHARACTERS = "\n" + "".join(map(chr, range(ord(" "), ord("~") + 1)))  # any other one is read as a space
 A, B = 0, 1  # the two tokens whose order is asked for
 ORDER_VOCABULARY = 12  # a, b, nine fillers and the neutral last token
 NEUTRAL = ORDER_VOCABULARY - 1
@@ -77,3 +79,62 @@ def order_accuracy(ensemble: Ensemble, **options) -> Tensor:
     yes = exact(a_first.expand(seeds, -1, -1))[..., -1, 0] > 0
     no = exact(b_first.expand(seeds, -1, -1))[..., -1, 0] <= 0
     return (yes.double().mean(-1) + no.double().mean(-1)) / 2
+
+
+@cache
+def character_text(*, held_out: bool = False) -> Tensor:
+    """The help texts of the Python installation, character by character.
+
+    They differ a little between versions of Python, so a loss on them is comparable within one only.
+
+    Args:
+        held_out: the last tenth, on which nothing trains, and not the nine before.
+
+    Returns:
+        indices into CHARACTERS, shape (N,).
+    """
+    from pydoc_data.topics import topics  # half a megabyte, for those who ask
+
+    code = {character: index for index, character in enumerate(CHARACTERS)}
+    text = torch.tensor([code.get(character, code[" "]) for character in "".join(topics.values())])
+    start = len(text) * 9 // 10
+    return text[start:] if held_out else text[:start]
+
+
+def character_batch(
+    generator: torch.Generator, *, seeds: int, batch: int = 16, length: int = 64
+) -> tuple[Tensor, Tensor]:
+    """Random passages of the training text, and the character that follows each of theirs.
+
+    Returns:
+        inputs and targets, each (seeds, batch, length).
+    """
+    text = character_text()
+    starts = torch.randint(len(text) - length, (seeds, batch, 1), generator=generator)
+    passages = text[starts + torch.arange(length + 1)]
+    return passages[..., :-1], passages[..., 1:]
+
+
+def character_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy in nats a character, one number a seed. Outputs: (seeds, batch, T, characters)."""
+    return (
+        F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
+        .view(len(outputs), -1)
+        .mean(-1)
+    )
+
+
+def character_passages(context: int, *, count: int = 64, last: int = 64) -> tuple[Tensor, Tensor]:
+    """Passages of the held-out text that end at the same places, whatever the context.
+
+    Args:
+        context: number of characters that a model may read, at least `last`.
+        count: number of passages, spread over the held-out text.
+        last: number of targets at the end of each.
+
+    Returns:
+        inputs (count, context), and targets (count, last): the same for every context up to 1024.
+    """
+    text = character_text(held_out=True)
+    ends = torch.linspace(1024, len(text) - 1, count).long()[:, None]
+    return text[ends - context + torch.arange(context)], text[ends - last + 1 + torch.arange(last)]

@@ -1,0 +1,213 @@
+"""Rotary position encoding: a query and a key are turned by angles that grow with their positions.
+
+Conventions: positive angles turn counter-clockwise, from the first dimension of a pair to its second.
+Pair i turns by base^(-2i/d) radians a position. Positions are integers that may start anywhere and
+repeat; they count from 0 in the chapters. A pair's two dimensions are
+
+    interleaved   2i and 2i + 1      RoFormer, GPT-J, Llama's own code
+    half-split    i and i + d/2      GPT-NeoX, Llama in transformers
+"""
+
+import torch
+from torch import Tensor
+
+LAYOUTS = ("interleaved", "half_split")
+
+
+def angles(positions: Tensor, head_dim: int, *, base: float = 10_000.0) -> Tensor:
+    """How far each pair is turned at each position.
+
+    Args:
+        positions: integers, shape (…).
+        head_dim: d, the size of one head, or of the part of it that is turned; even.
+        base: the wavelengths run from 2π to 2π·base^((d-2)/d) positions.
+
+    Returns:
+        radians, float64, shape (…, d / 2).
+
+    Raises:
+        TypeError: positions are not integers (bfloat16 cannot hold 257).
+        ValueError: head_dim is odd or not positive, or base is not positive.
+
+    Source: Su et al. 2021, "RoFormer", section 3.2.2.
+    """
+    if positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool:
+        raise TypeError(
+            f"positions are {positions.dtype}: pass integers, for example torch.arange(T); "
+            "low-precision floats cannot even hold 257"
+        )
+    if head_dim <= 0 or head_dim % 2:
+        raise ValueError(
+            f"head_dim is {head_dim}: dimensions are turned in pairs, so choose a positive even number"
+        )
+    if not base > 0:
+        raise ValueError(f"base is {base}: wavelengths are powers of it, so choose a positive number")
+    pair = torch.arange(head_dim // 2, dtype=torch.float64, device=positions.device)
+    return positions[..., None].double() * base ** (-2 * pair / head_dim)
+
+
+def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:
+    """Turn every pair of dimensions of every vector.
+
+    Args:
+        x: queries or keys, shape (…, T, head_dim). It is not changed.
+        angles: radians, float32 or float64, shape that broadcasts to (…, T, pairs). With fewer pairs
+            than head_dim / 2, the dimensions from 2·pairs on stay as they are.
+        layout: "interleaved" or "half_split".
+
+    Returns:
+        the shape and dtype of x. float16 and bfloat16 are computed in float32.
+
+    Raises:
+        TypeError: x is not floating point, or the angles have less than float32 precision.
+        ValueError: the layout is unknown, there are more pairs than x has, or the angles' other
+            axes do not fit those of x.
+
+    Source: Su et al. 2021, "RoFormer", eq. 34.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}: choose one of {', '.join(map(repr, LAYOUTS))}")
+    if not x.is_floating_point():
+        raise TypeError(f"x is {x.dtype}: pass real floating-point queries or keys")
+    if angles.dtype not in (torch.float32, torch.float64):
+        raise TypeError(
+            f"angles are {angles.dtype}: keep them in float32 or float64, since a position times "
+            "a frequency needs more digits than half precision has"
+        )
+    pairs = angles.shape[-1]
+    if 2 * pairs > x.shape[-1]:
+        raise ValueError(
+            f"{pairs} angles need {2 * pairs} dimensions, and x has {x.shape[-1]}: "
+            "pass one angle for two dimensions"
+        )
+    if not _fits(angles.shape[:-1], x.shape[:-1]):
+        raise ValueError(
+            f"angles of shape {tuple(angles.shape)} do not fit x of shape {tuple(x.shape)}: "
+            "all axes but the last must broadcast to those of x, the tokens just before the last"
+        )
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    turn = _turn_neighbours if layout == "interleaved" else _turn_halves
+    turned = turn(x[..., : 2 * pairs].to(dtype), angles.cos().to(dtype), angles.sin().to(dtype)).to(x.dtype)
+    return turned if 2 * pairs == x.shape[-1] else torch.cat([turned, x[..., 2 * pairs :]], dim=-1)
+
+
+def _turn_neighbours(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """A pair of neighbours is a complex number, and turning it is one multiplication by e^iθ."""
+    pairs = x.unflatten(-1, (-1, 2))
+    if any(stride % 2 for stride in (*pairs.stride()[:-1], pairs.storage_offset())) or pairs.stride(-1) != 1:
+        pairs = pairs.contiguous()  # only evenly spaced neighbours can be read as complex numbers
+    return torch.view_as_real(torch.view_as_complex(pairs) * torch.complex(cos, sin)).flatten(-2)
+
+
+def _turn_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """(a, b) → (a cos θ - b sin θ, b cos θ + a sin θ), where a is the first half of x and b the second."""
+    half = x.shape[-1] // 2
+    turned = x * torch.cat([cos, cos], dim=-1)
+    turned[..., :half] -= x[..., half:] * sin
+    turned[..., half:] += x[..., :half] * sin
+    return turned
+
+
+def to_half_split(x: Tensor, head_dim: int, *, dim: int = -1, rotary_dim: int | None = None) -> Tensor:
+    """Reorder interleaved dimensions for code that turns halves.
+
+    Scores survive when queries and keys are both reordered. For a checkpoint that means the rows
+    of the query's and the key's projection, and their biases: to_half_split(weight, head_dim, dim=0).
+
+    Args:
+        x: vectors, or a projection's weight or bias; along `dim` stands one head, or several in a row.
+        head_dim: size of one head.
+        dim: the axis to reorder.
+        rotary_dim: how many dimensions of each head are turned, the first ones; all unless given.
+
+    Returns:
+        the shape of x, a copy.
+
+    Raises:
+        ValueError: rotary_dim is odd or outside 0 to head_dim, or the axis does not hold whole heads.
+    """
+    order = _interleaved_to_half_split(head_dim, rotary_dim)
+    return _reorder(x, order, dim)
+
+
+def to_interleaved(x: Tensor, head_dim: int, *, dim: int = -1, rotary_dim: int | None = None) -> Tensor:
+    """Undo `to_half_split`: reorder halves for code that turns neighbours.
+
+    Args, Returns and Raises: as there.
+    """
+    order = _interleaved_to_half_split(head_dim, rotary_dim)
+    return _reorder(x, order.argsort(), dim)
+
+
+def interpolated(positions: Tensor, head_dim: int, *, scale: float, base: float = 10_000.0) -> Tensor:
+    """Angles of position interpolation: all of them divided by scale, so that scale·T positions fit where T did.
+
+    Args:
+        positions, head_dim, base: as in `angles`.
+        scale: how many times longer the text may be.
+
+    Returns:
+        radians, float64, shape (…, head_dim / 2).
+
+    Raises:
+        TypeError, ValueError: as in `angles`; ValueError too where scale is not positive.
+
+    Source: Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation".
+    """
+    _require_scale(scale)
+    return angles(positions, head_dim, base=base) / scale
+
+
+def ntk(positions: Tensor, head_dim: int, *, scale: float, base: float = 10_000.0) -> Tensor:
+    """Angles with a larger base: the fastest pair keeps its speed, the slowest is slowed by scale.
+
+    Args:
+        positions, base: as in `angles`.
+        head_dim: as in `angles`, and at least 4: a single pair is both fastest and slowest.
+        scale: how many times longer the text may be.
+
+    Returns:
+        radians, float64, shape (…, head_dim / 2).
+
+    Raises:
+        TypeError, ValueError: as in `angles`; ValueError too where scale is not positive or head_dim is 2.
+
+    Source: the "NTK-aware" scaling that bloc97 published in 2023; Peng et al. 2023, "YaRN", section 3.1.
+    """
+    _require_scale(scale)
+    if head_dim == 2:
+        raise ValueError("head_dim is 2: one pair is both the fastest and the slowest, so choose at least 4")
+    exponent = head_dim / (head_dim - 2) if head_dim > 2 else 1  # any other size is refused below
+    return angles(positions, head_dim, base=base * scale**exponent)
+
+
+def _fits(shape: torch.Size, target: torch.Size) -> bool:
+    """Whether shape broadcasts to target without making it larger."""
+    tail = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(size in (1, wanted) for size, wanted in zip(shape, tail))
+
+
+def _interleaved_to_half_split(head_dim: int, rotary_dim: int | None) -> Tensor:
+    """Where each dimension of a half-split head stands in an interleaved one, shape (head_dim,)."""
+    rotary_dim = head_dim if rotary_dim is None else rotary_dim
+    if rotary_dim % 2 or not 0 <= rotary_dim <= head_dim:
+        raise ValueError(
+            f"rotary_dim is {rotary_dim} and head_dim {head_dim}: "
+            "dimensions are turned in pairs, so choose an even number from 0 to head_dim"
+        )
+    order = torch.arange(head_dim)
+    order[:rotary_dim] = order[:rotary_dim].view(-1, 2).T.flatten()
+    return order
+
+
+def _reorder(x: Tensor, order: Tensor, dim: int) -> Tensor:
+    """The dimensions of every head along one axis of x, in another order."""
+    if x.shape[dim] % len(order):
+        raise ValueError(f"axis {dim} of x holds {x.shape[dim]} dimensions, not whole heads of {len(order)}")
+    heads = torch.arange(x.shape[dim]).view(-1, len(order))
+    return x.index_select(dim, heads[:, order].flatten().to(x.device))
+
+
+def _require_scale(scale: float) -> None:
+    if not scale > 0:
+        raise ValueError(f"scale is {scale}: pass how many times longer the text may be, a positive number")
