@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 from nbgrader.converters import Autograde
@@ -54,6 +55,7 @@ class RunNeeded(Execute):
     """Runs only what the answers need, and lets a word on stderr, such as a warning, cost nothing."""
 
     def preprocess(self, nb, resources):
+        nb.cells.insert(0, new_markdown_cell("*The cells that no answer needs were not run.*"))
         graded = [number for number, cell in enumerate(nb.cells) if is_grade(cell) or is_solution(cell)]
         self.needed = needed_cells(nb.cells, graded)
         return super().preprocess(nb, resources)
@@ -180,13 +182,13 @@ def _reason(log: str) -> str:
 
 
 def _notes(path: Path):
-    """(exercise, first line of the error) of each check that failed."""
+    """(check, first line of the error) of each that failed."""
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         role = cell["metadata"].get("nbgrader", {})
         for output in cell.get("outputs", ()) if role.get("grade") else ():
             if output["output_type"] == "error":
-                lines = output["evalue"].strip().splitlines()
-                yield role["grade_id"], lines[0][:200] if lines else output["ename"]
+                first = output["evalue"].strip().partition("\n")[0][:200] or output["ename"]
+                yield role["grade_id"], first.removeprefix(f"{role['grade_id'].removeprefix('check_')}: ")
 
 
 def run(place: Place, name: str, limits: Limits, result: Path) -> None:

@@ -19,6 +19,7 @@ import multiprocessing.connection
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -110,8 +111,9 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, name
     handed_in.parent.mkdir(parents=True)
     shutil.copy(template, course / "gradebook.db")
     nbformat.write(notebook, handed_in)
-    for folder in ("work", "home", "tmp", "run"):
-        (own / folder).mkdir(parents=True)
+    shutil.copytree(kernels / "home", own / "home")
+    for folder in ("work", "tmp", "run"):
+        (own / folder).mkdir()
     for beside, path in files.items():
         (own / "work" / beside).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, own / "work" / beside)
@@ -192,6 +194,9 @@ class Grader:
         fork = multiprocessing.get_context("fork")
         base, kernels = Path(tempfile.mkdtemp(prefix="grade-")), Path(tempfile.mkdtemp(prefix="run-"))
         kernels.chmod(0o711)
+        first_home = os.environ | {"HOME": str(kernels / "home")}
+        fonts = [install.PYTHON, "-c", "import matplotlib.font_manager"]  # makes a cache, in half a second
+        subprocess.run(fonts, env=first_home, check=True)
         running: dict = {}
         waiting = list(enumerate(submissions))
         try:

@@ -83,25 +83,28 @@ def give(folder: str, user: int) -> None:
             os.chown(os.path.join(path, name), user, user, follow_symlinks=False)
 
 
-def main(settings: str, connection: str, *more: str) -> None:
-    with open(settings) as file:
-        wanted = json.load(file)
-    own = wanted["own"]
-    environment = wanted["environment"] | {"HOME": f"{own}/home", "TMPDIR": f"{own}/tmp"}
-    kernel = [wanted["python"], "-m", "ipykernel_launcher", "-f", connection, *more]
-    user, outer = wanted["user"], wanted["layers"]
-    limit(wanted["memory"], 500 if user else 0)
+def become(settings: dict, program: list[str]) -> None:
+    """Run a program in place of this one, in the sandbox that the settings describe."""
+    own, user, outer = settings["own"], settings["user"], settings["layers"]
+    limit(settings["memory"], 500 if user else 0)
     if user:
         give(own, user)
-    command = ["sh", "-c", 'cd "$0" && exec "$@"', f"{own}/work", *kernel]
+    command = ["sh", "-c", 'cd "$0" && exec "$@"', f"{own}/work", *program]
     if user or outer:
         command = inner(user) + command
     if outer:
-        hide, keep = wanted["hide"], wanted["keep"]
+        hide, keep = settings["hide"], settings["keep"]
         lists = [str(len(hide)), *hide, str(len(keep)), *keep]
         command = [*outer, "sh", "-c", MOUNTS + 'exec "$@"', "sh", *lists, *command]
     os.chdir("/")  # not where the grader keeps its copy
-    os.execvpe(command[0], command, environment)
+    folders = {"HOME": f"{own}/home", "TMPDIR": f"{own}/tmp"}
+    os.execvpe(command[0], command, settings["environment"] | folders)
+
+
+def main(settings: str, connection: str, *more: str) -> None:
+    with open(settings) as file:
+        wanted = json.load(file)
+    become(wanted, [wanted["python"], "-m", "ipykernel_launcher", "-f", connection, *more])
 
 
 if __name__ == "__main__":
