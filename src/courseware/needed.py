@@ -56,8 +56,10 @@ def used(source: str) -> set[str]:
 
 
 def _changed(tree: ast.AST) -> Iterator[str]:
-    """The names of what is changed in place by `name[…] = …` or `name.part = …`."""
+    """The names of what is changed by `name += …`, `name[…] = …` or `name.part = …`, and so was there before."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
             while isinstance(node, ast.Subscript | ast.Attribute):
                 node = node.value
