@@ -12,9 +12,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat import v4
 
-from courseware import build, grade, install
+from courseware import build, install
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
@@ -82,8 +81,8 @@ ONE_CELL = {
     "own names": ("max = sum = range = torch_is_fun = None\n" + RIGHT_UNPERMUTE, 10),
     "spy": (
         UNPERMUTE
-        + "import glob, os\n    seen = [*glob.glob('CLASSROOM/**', recursive=True), *glob.glob('FROM/*')]\n"
-        + "    raise ValueError(f'{len(seen)} files of the class, {len(os.listdir())} here')",
+        + "import os\n    seen = sum(len(names) for top in ('CLASSROOM', 'FROM') for _, _, names in os.walk(top))\n"
+        + "    raise ValueError(f'{seen} files of the class, {len(os.listdir())} here')",
         8,
     ),
 }
@@ -112,8 +111,9 @@ def submit(folder, released):
     add("deleted check", deleted, 10)
     edited = answered(released, answers | {"unpermute": UNPERMUTE + "return layer(x)"})
     cell(edited, "check_unpermute").source = "print('✓ unpermute')"
+    cell(edited, "check_unpermute").metadata.tags = ["skip-execution"]
     cell(edited, "check_next_row").metadata.nbgrader.points = 100
-    cell(edited, "check_next_row").metadata.tags = ["skip-execution"]
+    edited.cells[0].metadata.nbgrader = "mine"
     add("edited check", edited, 8)
     twice = answered(released, answers)
     last = cell(twice, "unpermute")
@@ -250,5 +250,7 @@ def test_grading_again_gives_the_same_marks(graded):
 
 @pytest.mark.slow
 def test_nothing_is_left_behind(graded):
-    left = subprocess.run(["pgrep", "-f", "ipykernel_launcher -f .*/run-"], capture_output=True, text=True, check=False)
+    left = subprocess.run(
+        ["pgrep", "-f", "ipykernel_launcher -f .*/run-"], capture_output=True, text=True, check=False
+    )
     assert left.stdout == ""

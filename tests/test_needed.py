@@ -26,7 +26,10 @@ def needs(*sources, graded=None):
         (["n = 1", "f = lambda x, y=n: x", "f"], [0, 1, 2]),
         (["n = 1", "[n for n in range(3)]"], [1]),
         (["n = 1", "f = [x + n for x in range(3)]", "f"], [0, 1, 2]),
-        (["for i in range(3):\n    last = i", "with open(last) as file:\n    text = file", "text"], [0, 1, 2]),
+        (
+            ["for i in range(3):\n    last = i", "with open(last) as file:\n    text = file", "text"],
+            [0, 1, 2],
+        ),
         (["if (n := 3) > 2:\n    pass", "n"], [0, 1]),
         (["while True: pass", "from helper import *", "f(1)"], [1, 2]),
         (["%run helper.py", "f(1)"], [0, 1]),

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from courseware import build, install, release, sandbox
 from courseware.release import CLASSROOM, ROOT, ClassroomError
@@ -74,7 +75,11 @@ def find_submissions(folder: Path, name: str) -> tuple[list[Submission], list[st
         if path.name.startswith("."):
             continue
         if path.is_dir() and not path.is_symlink():
-            inside = [p for p in sorted(path.rglob("*.ipynb")) if _regular(p) and ".ipynb_checkpoints" not in p.parts]
+            inside = [
+                p
+                for p in sorted(path.rglob("*.ipynb"))
+                if _regular(p) and ".ipynb_checkpoints" not in p.parts
+            ]
             named = [p for p in inside if p.stem == name]
             notebook = (named or (inside if len(inside) == 1 else []) or [None])[0]
             found.append(Submission(path.name, notebook, path))
@@ -88,13 +93,32 @@ def find_submissions(folder: Path, name: str) -> tuple[list[Submission], list[st
 # ------------------------------------------------------------ one submission
 
 
-def lay_out(submission: Submission, base: Path, kernels: Path, number: int, name: str, template: Path):
+def tidy(notebook: NotebookNode, released: NotebookNode) -> None:
+    """Give each cell the role that it was released with, and no other metadata, whatever the submission says.
+
+    Of a cell that was duplicated the last keeps its role, as it is the last that counts when all are run.
+    """
+    roles = {
+        cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader
+        for cell in released.cells
+        if "nbgrader" in cell.metadata
+    }
+    for cell in reversed(notebook.cells):
+        claimed = cell.metadata.get("nbgrader", {})
+        role = roles.pop(claimed.get("grade_id"), None) if isinstance(claimed, dict) else None
+        cell.metadata = nbformat.from_dict({"nbgrader": role} if role else {})
+
+
+def lay_out(submission: Submission, base: Path, kernels: Path, number: int, template: Path):
     """The folders in which a submission is graded; the first is nbgrader's, the second the kernel's.
+
+    Args:
+        template: the notebook as it was released, in a folder with its name, beside the gradebook.
 
     Raises:
         ClassroomError: it is not a notebook, or too big.
     """
-    course, own = base / str(number), kernels / str(number)
+    course, own, name = base / str(number), kernels / str(number), template.stem
     files = dict(submission.files())
     size = sum(path.stat().st_size for path in [submission.notebook, *files.values()] if path)
     if submission.notebook is None:
@@ -104,12 +128,13 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, name
     try:
         notebook = nbformat.reads(submission.notebook.read_text(encoding="utf-8"), as_version=4)
         nbformat.validate(notebook)
+        tidy(notebook, nbformat.read(template, as_version=4))
     except Exception as error:  # noqa: BLE001  a file can be anything
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise ClassroomError(f"it is not a notebook that can be read: {reason[0][:100]}") from None
     handed_in = course / "submitted" / "submission" / name / f"{name}.ipynb"
     handed_in.parent.mkdir(parents=True)
-    shutil.copy(template, course / "gradebook.db")
+    shutil.copy(template.parents[2] / "gradebook.db", course)
     nbformat.write(notebook, handed_in)
     shutil.copytree(kernels / "home", own / "home")
     for folder in ("work", "tmp", "run"):
@@ -137,21 +162,19 @@ def plain_page(student: str, reason: str) -> str:
 # --------------------------------------------------------------- all of them
 
 
-def new_gradebook(source: Path, folder: Path) -> Path:
-    """A gradebook in the folder that knows the assignment and nobody's marks."""
+def new_template(source: Path, folder: Path) -> Path:
+    """The notebook as it is released, and in the folder a gradebook that knows it and nobody's marks."""
     inside = folder / "source" / source.stem / source.name
     inside.parent.mkdir(parents=True)
     shutil.copy(source, inside)
     release.generate(folder, source.stem)
-    return folder / "gradebook.db"
+    return folder / "release" / source.stem / source.name
 
 
-def points(gradebook: Path, name: str) -> dict[str, float]:
+def points(released: Path) -> dict[str, float]:
     """The points of each check."""
-    from nbgrader.api import Gradebook
-
-    with Gradebook(f"sqlite:///{gradebook}") as opened:
-        return {cell.name: cell.max_score for cell in opened.find_notebook(name, name).grade_cells}
+    roles = (cell.metadata.get("nbgrader", {}) for cell in nbformat.read(released, as_version=4).cells)
+    return {role["grade_id"]: float(role["points"]) for role in roles if role.get("grade")}
 
 
 class Grader:
@@ -159,7 +182,7 @@ class Grader:
 
     Args:
         source: the teacher's notebook.
-        template: a gradebook that knows the assignment and nobody's marks.
+        template: the notebook as released, below the folder of a gradebook without marks.
         graded: the folder of the results.
         hide: what the submissions must not see.
         limits: what one submission may take.
@@ -167,10 +190,12 @@ class Grader:
 
     def __init__(self, source: Path, template: Path, graded: Path, hide: list[Path], limits):
         self.name, self.source, self.template = source.stem, source, template
-        self.graded, self.limits, self.points = graded, limits, points(template, source.stem)
+        self.graded, self.limits, self.points = graded, limits, points(template)
         for folder in ("results", "feedback"):
             (graded / folder).mkdir(parents=True, exist_ok=True)
-        self.hide = tuple(os.path.realpath(p) for p in [*hide, ROOT, tempfile.gettempdir(), Path.home(), "/dev/shm"])
+        self.hide = tuple(
+            os.path.realpath(p) for p in [*hide, ROOT, tempfile.gettempdir(), Path.home(), "/dev/shm"]
+        )
         self.layers = tuple(sandbox.layers())
 
     def result(self, submission: Submission) -> Path:
@@ -205,9 +230,12 @@ class Grader:
                     number, submission = waiting.pop(0)
                     start, result = time.monotonic(), base / f"{number}.json"
                     try:
-                        course, own = lay_out(submission, base, kernels, number, self.name, self.template)
+                        course, own = lay_out(submission, base, kernels, number, self.template)
                     except ClassroomError as error:
-                        yield submission, self._keep(submission, failure(self.points, str(error)), start, None)
+                        yield (
+                            submission,
+                            self._keep(submission, failure(self.points, str(error)), start, None),
+                        )
                         continue
                     place = self._place(autograde, course, own, number)
                     arguments = (place, self.name, self.limits, result)
@@ -284,7 +312,9 @@ def mark(result: dict) -> float:
 
 def why(result: dict) -> str:
     """The reason, or for each exercise without its points what was wrong."""
-    return result["reason"] or "; ".join(f"{_exercise(name)}: {note}" for name, note in result["notes"].items())
+    return result["reason"] or "; ".join(
+        f"{_exercise(name)}: {note}" for name, note in result["notes"].items()
+    )
 
 
 def _exercise(grade_id: str) -> str:
@@ -303,11 +333,12 @@ def write_marks(path: Path, results: dict[str, dict]) -> None:
             table.writerow([student, mark(result), points, *got, result["seconds"], why(result)])
 
 
-def write_gradebook(path: Path, name: str, template: Path, results: dict[str, dict]) -> None:
+def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> None:
     """All marks in one gradebook of nbgrader, made anew from one without marks."""
     from nbgrader.api import Gradebook
 
-    shutil.copyfile(template, path)
+    name = template.stem
+    shutil.copyfile(template.parents[2] / "gradebook.db", path)
     with Gradebook(f"sqlite:///{path}") as gradebook:
         for student, result in results.items():
             gradebook.add_student(student)
@@ -321,12 +352,13 @@ def says(layers: tuple[str, ...]) -> str:
     """What the submissions are kept from, in a sentence for the teacher."""
     user = "a user of their own each" if os.geteuid() == 0 else "your user"
     if "--pid" in layers:
-        return f"Submissions run as {user}, without network, and see neither each other nor the class's files."
+        return (
+            f"Submissions run as {user}, without network, and see neither each other nor the class's files."
+        )
     if layers:
         return f"Submissions run as {user}, without network; they see which processes run, but not the class's files."
-    return (
-        f"Submissions run as {user}. This system lets nobody make namespaces, so they HAVE the network"
-        + (" and can read what others may read." if os.geteuid() == 0 else " and can read all that you can read.")
+    return f"Submissions run as {user}. This system lets nobody make namespaces, so they HAVE the network" + (
+        " and can read what others may read." if os.geteuid() == 0 else " and can read all that you can read."
     )
 
 
@@ -367,21 +399,25 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
         raise ClassroomError(f"{given.folder} holds no submission: neither a notebook nor a folder.")
     limits = Limits(cell_seconds=given.cell_seconds, seconds=given.seconds, gigabytes=given.gigabytes)
     graded = classroom / "graded" / path.stem
-    template = new_gradebook(source, scratch)
+    template = new_template(source, scratch)
     grader = Grader(source, template, graded, [classroom, given.folder], limits)
     print(says(grader.layers))
     results = {submission.student: grader.done(submission) for submission in submissions}
     left = [submission for submission in submissions if results[submission.student] is None]
     if len(left) < len(submissions):
-        print(f"{len(submissions) - len(left)} of {len(submissions)} were graded before and have not changed.")
+        print(
+            f"{len(submissions) - len(left)} of {len(submissions)} were graded before and have not changed."
+        )
     with tqdm(total=len(submissions), initial=len(submissions) - len(left), unit="submission") as bar:
         for submission, result in grader.grade(left, workers=given.workers):
             results[submission.student] = result
-            line = f"{submission.student:30} {mark(result):5g}  {result['seconds']:6.1f} s  {result['reason']}"
+            line = (
+                f"{submission.student:30} {mark(result):5g}  {result['seconds']:6.1f} s  {result['reason']}"
+            )
             tqdm.write(line.rstrip())
             bar.update()
     write_marks(graded / "marks.csv", results)
-    write_gradebook(graded / "gradebook.db", path.stem, template, results)
+    write_gradebook(graded / "gradebook.db", template, results)
     for other in others:
         print(f"{other} is neither a notebook nor a folder: not graded")
     print(f"marks     {graded / 'marks.csv'}\nfeedback  {graded / 'feedback'}")

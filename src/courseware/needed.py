@@ -35,7 +35,9 @@ def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
 
 def runs(cell: NotebookNode) -> bool:
     """Whether it is code that may define something: a cell of `use` only chooses between answer and solution."""
-    return cell.cell_type == "code" and not re.search(r"^(\w+) = use\(\"\1\", \1\b", cell.source, re.MULTILINE)
+    return cell.cell_type == "code" and not re.search(
+        r"^(\w+) = use\(\"\1\", \1\b", cell.source, re.MULTILINE
+    )
 
 
 def defined(source: str) -> set[str]:

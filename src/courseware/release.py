@@ -155,7 +155,9 @@ def generate(folder: Path, name: str) -> None:
     """Let nbgrader make the release from the source, and note the points in the folder's gradebook."""
     from nbgrader.apps import NbGraderAPI
 
-    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # nbgrader calls alembic by its name
+    os.environ["PATH"] = (
+        f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # nbgrader calls alembic by its name
+    )
     done = NbGraderAPI(config=configuration(folder)).generate_assignment(name)
     if not done["success"]:
         raise ClassroomError(f"nbgrader could not make {name}:\n{done['log']}{done.get('error') or ''}")

@@ -20,7 +20,13 @@ import sys
 NETWORK = ["unshare", "--mount", "--net"]
 PROCESSES = ["--pid", "--fork", "--kill-child", "--mount-proc"]
 NO_ROOT = ["--user", "--map-root-user"]  # what an ordinary user needs for the rest
-LOCKED = ["unshare", "--user", "--mount", "--map-user=1000", "--map-group=1000"]  # nothing can be unmounted again
+LOCKED = [
+    "unshare",
+    "--user",
+    "--mount",
+    "--map-user=1000",
+    "--map-group=1000",
+]  # nothing can be unmounted again
 
 # Arguments: how many folders to hide, those, how many to keep all the same, those, then the command.
 # Kept folders are held open while the empty ones are put over what is above them.

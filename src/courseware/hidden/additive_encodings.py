@@ -28,7 +28,9 @@ def sinusoid(answer):
         both = answer(torch.tensor([0, 1]), d, base)
         assert type(got) is torch.Tensor and got.shape == (9, d) and got.dtype == torch.float64
         interleaved = both[0, 1::2].sum() == d // 2 and both[0, 0::2].abs().max() == 0
-        pairs = (lambda e: e.unflatten(-1, (-1, 2))) if interleaved else (lambda e: e.unflatten(-1, (2, -1)).mT)
+        pairs = (
+            (lambda e: e.unflatten(-1, (-1, 2))) if interleaved else (lambda e: e.unflatten(-1, (2, -1)).mT)
+        )
         sine, cosine = pairs(both)[1].unbind(-1)
         speed = torch.atan2(sine, cosine)
         assert abs(speed[0] - 1) < 1e-9
@@ -52,6 +54,7 @@ def longest_wavelength(answer):
 def shift(answer):
     """One matrix moves every position by the same number of places; two shifts are one, and no length changes."""
     import torch
+
     from posenc.additive import sinusoidal
 
     generator = torch.Generator().manual_seed(32)
@@ -70,6 +73,7 @@ def shift(answer):
 def separate(answer):
     """It keeps every token, takes away every encoding, and so takes any sum of them apart."""
     import torch
+
     from posenc.additive import sinusoidal
 
     generator = torch.Generator().manual_seed(33)
@@ -89,6 +93,7 @@ def separate(answer):
 def embed(answer):
     """What the position adds is the same for every token and sentence; what the token adds has length √d."""
     import torch
+
     from posenc.additive import sinusoidal
 
     generator = torch.Generator().manual_seed(34)
@@ -101,6 +106,10 @@ def embed(answer):
         silent = answer(torch.zeros_like(table), tokens.clone())
         assert torch.allclose(silent, sinusoidal(torch.arange(length), d, dtype=table.dtype), atol=1e-5)
         words = got - silent
-        assert torch.allclose(words.norm(dim=-1).square(), torch.tensor(float(d), dtype=table.dtype), atol=1e-3)
-        assert torch.allclose((words * table[tokens]).sum(dim=-1).square(), words.norm(dim=-1).square(), atol=1e-3)
+        assert torch.allclose(
+            words.norm(dim=-1).square(), torch.tensor(float(d), dtype=table.dtype), atol=1e-3
+        )
+        assert torch.allclose(
+            (words * table[tokens]).sum(dim=-1).square(), words.norm(dim=-1).square(), atol=1e-3
+        )
         assert (words * table[tokens]).sum(dim=-1).min() > 0
