@@ -24,10 +24,10 @@ def _parts(x, e, w_query, w_key, b_query=None, b_key=None) -> Tensor:
     "Make four small things first: the query and the key of the content, the query and the key of the position.",
     "nn.Linear stores (out, in), so a query is x @ w_query.T + b_query. The position's query has no bias, "
     "or the sum would hold it twice.",
-    """Each term is one of two queries against one of two keys, over √d_head:
+    """Each term is one of two queries against one of two keys, and then over √d_head:
 >>> q, k = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]])
->>> (q @ k.T / math.sqrt(2)).round(decimals=2).tolist()
-[[7.78, 1.41]]""",
+>>> (q @ k.T).tolist()
+[[11.0, 2.0]]""",
     well_done="four matrices, and their sum is the score.",
 )
 def parts(answer: Answer) -> None:
@@ -62,16 +62,22 @@ def parts(answer: Answer) -> None:
         if same(_parts(e, x, w_query, w_key, *biases).flip(0)):
             wrong("the biases went with the position: here they count as content")
         if same(_both_biased(*inputs)):
-            wrong("the biases are counted twice: content and position share one bias, which counts as content")
+            wrong(
+                "the biases are counted twice: content and position share one bias, which counts as content"
+            )
         if same(_parts(x, e, w_query.T, w_key.T, *biases)):
-            wrong("W_q W_kᵀ stands between the vectors: nn.Linear stores (out, in), so multiply by w.T from the right")
+            wrong(
+                "W_q W_kᵀ stands between the vectors: nn.Linear stores (out, in), so multiply by w.T from the right"
+            )
         if same(_parts(x, e, w_query.T, w_key.T)):
             wrong("W_q W_kᵀ stands between the vectors, and the biases are forgotten: a query is x @ w.T + b")
         if same(_parts(x, e, w_key, w_query, *biases.flip(0))):
             wrong("query and key have changed places: the first vector takes w_query, the second w_key")
         if torch.allclose(got.sum(0), right.sum(0), atol=1e-6):
             wrong(f"the sum is the score, but the parts are not in the order: {ORDER}")
-        name = next(n for n, a, b in zip(FourTerms._fields, got, right) if not torch.allclose(a, b, atol=1e-6))
+        name = next(
+            n for n, a, b in zip(FourTerms._fields, got, right) if not torch.allclose(a, b, atol=1e-6)
+        )
         wrong(f"the term {name.replace('_', ' with ')} is not right: write that product out for two tokens")
 
 
@@ -98,7 +104,9 @@ def joint(answer: Answer) -> None:
         if same(right):
             continue
         if same(w_query @ w_key.T):
-            wrong("that is W_q W_kᵀ, which compares rows of the weights: the sum goes over d_head, so W_qᵀ W_k")
+            wrong(
+                "that is W_q W_kᵀ, which compares rows of the weights: the sum goes over d_head, so W_qᵀ W_k"
+            )
         if same(right.T):
             wrong("transposed, W_kᵀ W_q: it gives the score of y and x; the query stands on the left")
         if same(right / math.sqrt(head)):
@@ -168,7 +176,9 @@ def realise(answer: Answer) -> None:
         if near(vectors @ got @ vectors.T, wanted.T):
             wrong("it realises the transpose: the left vector is the query's, the row of wanted")
         if near(got, vectors.T @ wanted @ vectors):
-            wrong("Sᵀ undoes S only if the vectors are at right angles and of length 1: use torch.linalg.pinv")
+            wrong(
+                "Sᵀ undoes S only if the vectors are at right angles and of length 1: use torch.linalg.pinv"
+            )
         if count == 8 and near(got, back @ wanted @ back):
             wrong("the transpose is missing on the right: there stands Sᵀ, so undo Sᵀ")
         if count == 8 and near(got, back @ wanted):

@@ -173,7 +173,9 @@ def random_cosines() -> Live:
     )
 
 
-def position_maps(before: Mapping[str, Tensor] | None = None, after: Mapping[str, Tensor] | None = None) -> Live:
+def position_maps(
+    before: Mapping[str, Tensor] | None = None, after: Mapping[str, Tensor] | None = None
+) -> Live:
     """The position-with-position term of models, before and after training.
 
     Args:
@@ -258,19 +260,18 @@ def every_seed(
         for place, (term, colour) in enumerate(zip(SHORT, COLOURS)):
             _dots(upper, place - 0.18, shares_before[name][:, place], colour, filled=False)
             _dots(upper, place + 0.18, shares_after[name][:, place], colour, filled=True)
-        upper.set_xticks(range(4), SHORT, fontsize=7.5, rotation=30, ha="right", rotation_mode="anchor")
+        upper.set_xticks(range(4), [_label(term) for term in SHORT], fontsize=8)
         colours = [*COLOURS, GREEN, GREY]
         for place, (values, colour) in enumerate(zip(removed.values(), colours)):
             _dots(lower, place, values, colour, filled=True)
         lower.axhline(0, color=GREY, linewidth=0.7)
-        lower.set_xticks(
-            range(len(removed)), removed, fontsize=7.5, rotation=30, ha="right", rotation_mode="anchor"
-        )
+        lower.set_xticks(range(len(removed)), [_label(what) for what in removed], fontsize=8)
         upper.set_ylim(0, 1)
         for axes in (upper, lower):
             axes.tick_params(axis="y", labelsize=8)
     grid[0, 0].set_ylabel("share (ring: before, dot: after)", fontsize=8.5)
     grid[1, 0].set_ylabel("added loss, nats a character", fontsize=8.5)
+    figure.supxlabel("query → key; c content, p position", fontsize=8.5)
     return Live(
         figure,
         lambda: None,
@@ -279,6 +280,13 @@ def every_seed(
         alt="One column a variant, a dot a seed. Above, the shares of the four terms before and after training; "
         "below, the loss that is added when a term is taken out of layer 0.",
     )
+
+
+def _label(name: str) -> str:
+    """Short enough for six of them in a row."""
+    if "→" in name:
+        return name.replace("content", "c").replace("position", "p")
+    return name.replace(" ", "\n")
 
 
 def _dots(axes, place: float, values: Tensor, colour: str, *, filled: bool) -> None:
