@@ -131,13 +131,11 @@ def test_heads_are_an_axis_that_broadcasts():
 
 
 def test_one_position_for_a_batch_of_contents_gives_four_of_one_shape():
-    given_, biases = inputs(lead=(3,))
-    x, e, *w = given_
-    found = four_terms(x, e[0], *w, **biases)
+    (_, e, w_query, w_key), biases = inputs()
+    x = random(3, 5, 6, seed=4)
+    found = four_terms(x, e, w_query, w_key, **biases)
     assert {term.shape for term in found} == {(3, 5, 5)}
-    torch.testing.assert_close(
-        sum(found), score(x, e[0].expand_as(x), *w, **{name: bias[:, None] for name, bias in biases.items()})
-    )
+    torch.testing.assert_close(sum(found), score(x, e, w_query, w_key, **biases))
 
 
 def test_a_bias_is_content():
