@@ -127,7 +127,7 @@ def test_every_seed_has_its_dot():
     before, after = (
         {name: torch.rand(seeds, 4, generator=generator) for name in ("a", "b")} for _ in range(2)
     )
-    what = [*figures.SHORT, "both mixed", "query's position"]
+    what = [*figures.SHORT, "both mixed", "query's place"]
     lost = {name: {key: torch.rand(seeds, generator=generator) for key in what} for name in ("a", "b")}
     live = figures.every_seed(before, after, lost)
     assert live.png() and live.alt

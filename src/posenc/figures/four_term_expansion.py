@@ -266,7 +266,7 @@ def every_seed(
             _dots(lower, place, values, colour, filled=True)
         lower.axhline(0, color=GREY, linewidth=0.7)
         lower.set_xticks(range(len(removed)), [_label(what) for what in removed], fontsize=8)
-        upper.set_ylim(0, 1)
+        upper.set_ylim(-0.03, 1)
         for axes in (upper, lower):
             axes.tick_params(axis="y", labelsize=8)
     grid[0, 0].set_ylabel("share (ring: before, dot: after)", fontsize=8.5)
