@@ -101,7 +101,14 @@ def _project(vectors: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return projected if bias is None else projected + bias[..., None, :]
 
 
-def _require_fit(content, position, w_query, w_key, query_bias, key_bias) -> None:
+def _require_fit(
+    content: Tensor,
+    position: Tensor,
+    w_query: Tensor,
+    w_key: Tensor,
+    query_bias: Tensor | None,
+    key_bias: Tensor | None,
+) -> None:
     widths = {
         "content": content.shape[-1],
         "position": position.shape[-1],
