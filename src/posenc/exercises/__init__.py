@@ -211,5 +211,6 @@ def _same(before: Any, after: Any) -> bool:
 
 from posenc.exercises import (  # registers the chapters' exercises
     additive_encodings,  # noqa: F401
+    four_term_expansion,  # noqa: F401
     permutation_invariance,  # noqa: F401
 )
