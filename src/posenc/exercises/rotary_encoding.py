@@ -48,7 +48,9 @@ def turn(answer: Answer) -> None:
 
 def _turned(v: Tensor, angle: float) -> Tensor:
     """By complex multiplication."""
-    return torch.view_as_real(torch.view_as_complex(v) * torch.tensor(complex(math.cos(angle), math.sin(angle))))
+    return torch.view_as_real(
+        torch.view_as_complex(v) * torch.tensor(complex(math.cos(angle), math.sin(angle)))
+    )
 
 
 @exercise(
@@ -79,7 +81,9 @@ def rotary(answer: Answer) -> None:
             wrong("the lengths have changed: a turn has sin twice, with both signs")
         wrong("these are not the pairs of neighbours turned by p·base^(-2i/d): compare pair 1 by hand")
     far = torch.tensor([1_000_000, 1_000_257, 0, 131_071])
-    if not torch.allclose(answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6):
+    if not torch.allclose(
+        answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6
+    ):
         wrong(
             "right near 0, wrong at position 1,000,000: the angles have too few digits; "
             "compute exponents and angles in torch.float64"
@@ -105,7 +109,9 @@ def _rotary(
 
 
 def _rotate(x: Tensor, theta: Tensor) -> Tensor:
-    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * torch.polar(torch.ones_like(theta), theta)
+    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * torch.polar(
+        torch.ones_like(theta), theta
+    )
     return torch.view_as_real(turned).flatten(-2)
 
 
@@ -159,7 +165,9 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
         "the positions are taken along the first axis, the heads: tokens stand on the axis before the last",
     ),
     (
-        lambda x, p, base: x + _rotary(torch.tensor([1.0, 0.0], dtype=x.dtype).repeat(x.shape[-1] // 2), p, base),
+        lambda x, p, base: (
+            x + _rotary(torch.tensor([1.0, 0.0], dtype=x.dtype).repeat(x.shape[-1] // 2), p, base)
+        ),
         "it adds cosines and sines: multiply, pair by pair",
     ),
 ]
@@ -188,8 +196,10 @@ def relative_scores(answer: Answer) -> None:
 
     got = answer.tensor(q, k, m, n, shape=(3, 4))
     same = partial(torch.allclose, got, atol=1e-5)
-    if same(scores()) or same(scores(layouts=("half_split", "half_split"))):
+    if same(scores()):
         return
+    if same(scores(layouts=("half_split", "half_split"))):
+        wrong("the other layout on both sides: relative, but not with this chapter's keys; turn neighbours")
     if same(math.sqrt(head_dim) * scores()):
         wrong("the scores are √d too large: divide by √d, as in chapter 1")
     if same(scores(0, 0)):
@@ -202,7 +212,9 @@ def relative_scores(answer: Answer) -> None:
         wrong("one side is turned the other way: the score depends on m + n; turn both the same way round")
     if same(scores(-1, -1)):
         wrong("both are turned clockwise: relative, but mirrored, n - m takes the place of m - n")
-    if same(scores(layouts=("half_split", "interleaved"))) or same(scores(layouts=("interleaved", "half_split"))):
+    if same(scores(layouts=("half_split", "interleaved"))) or same(
+        scores(layouts=("interleaved", "half_split"))
+    ):
         wrong("mixed layouts: one side turns neighbours, the other halves, and pairs no longer meet")
     wrong("these are not the scores of turned queries and keys: rotate q by m, k by n, then q @ k.T / √d")
 
@@ -217,7 +229,9 @@ def relative_scores(answer: Answer) -> None:
 )
 def half_split_weight(answer: Answer) -> None:
     heads, head_dim, width = 3, 8, 24
-    weight = torch.randn(heads * head_dim, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    weight = torch.randn(
+        heads * head_dim, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    )
     got = answer.tensor(weight, head_dim, shape=weight.shape)
     if torch.equal(got, to_half_split(weight, head_dim, dim=0)):
         return
@@ -229,7 +243,9 @@ def half_split_weight(answer: Answer) -> None:
         wrong("that is the way back, from half-split to interleaved")
     if torch.equal(got, to_half_split(weight, heads * head_dim, dim=0)):
         wrong("rows of different heads are mixed: reorder within each head of head_dim rows")
-    if torch.equal(got, to_half_split(weight, head_dim, dim=0).unflatten(0, (heads, 2, -1)).flip(1).flatten(0, 2)):
+    if torch.equal(
+        got, to_half_split(weight, head_dim, dim=0).unflatten(0, (heads, 2, -1)).flip(1).flatten(0, 2)
+    ):
         wrong("seconds come first: the first half holds the even dimensions; the pairs turn the other way")
     if not torch.equal(got.sort(dim=0).values, weight.sort(dim=0).values):
         wrong("these are not the rows of the weight in another order")
@@ -269,7 +285,9 @@ def look_back(answer: Answer) -> None:
             wrong("it looks at the token itself: query and key have to differ by a turn")
         if (best == 0).all():
             wrong("it looks at position 0 whatever the query's position: is a vector zero, or a sign wrong?")
-        wrong(f"the largest weight is not {back} positions back: the turn of every pair is its own speed times {back}")
+        wrong(
+            f"the largest weight is not {back} positions back: the turn of every pair is its own speed times {back}"
+        )
 
 
 @exercise(
@@ -302,7 +320,9 @@ def cached_position(answer: Answer) -> None:
                 f"{got:g} for a key at {position} that was stored in bfloat16: a slow pair alone is too rough, "
                 "and no pair agrees to the last digit; take the nearest over all pairs"
             )
-        wrong(f"{got:g} for the key at {position}: which of the {length} turns of the key is nearest to the cached one?")
+        wrong(
+            f"{got:g} for the key at {position}: which of the {length} turns of the key is nearest to the cached one?"
+        )
 
 
 @exercise(
@@ -336,13 +356,19 @@ def tables(answer: Answer) -> None:
                     "until they are multiplied"
                 )
             if near(torch.arange(length)[:, None] * speed.to(low).double(), 0.01):
-                wrong("the speeds are still rounded to bfloat16, and a position of 4000 makes the rounding large")
+                wrong(
+                    "the speeds are still rounded to bfloat16, and a position of 4000 makes the rounding large"
+                )
             if near(exact.to(low).double(), 0.01):
                 wrong("the angles are rounded to bfloat16 before cos and sin: cast their results instead")
             if near((torch.arange(length).to(low)[:, None] * speed.to(low)).double(), 0.5):
-                wrong("positions, speeds and angles are all in bfloat16: compute in float64, cast cos and sin at the end")
+                wrong(
+                    "positions, speeds and angles are all in bfloat16: compute in float64, cast cos and sin at the end"
+                )
         elif near(exact, 2e-3):
-            wrong("right for bfloat16; for a float32 model the angles need more than float32: compute them in float64")
+            wrong(
+                "right for bfloat16; for a float32 model the angles need more than float32: compute them in float64"
+            )
         wrong("the table is off by more than rounding its numbers explains: cos and sin of p·10000^(-2i/d)")
 
 
@@ -362,7 +388,10 @@ def ntk_base(answer: Answer) -> None:
         if same(base * scale ** (head_dim / (head_dim - 2))):
             continue
         for exponent, message in (
-            (1, "base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1"),
+            (
+                1,
+                "base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1",
+            ),
             (
                 head_dim / (head_dim - 1),
                 "the exponent d/(d - 1) belongs to a last exponent (d - 1)/d: pairs end at (d - 2)/d",

@@ -72,7 +72,9 @@ def _circle(axes: Axes, limit: float = 1.25) -> None:
 def paper() -> Live:
     """A sheet glued to another one, and a sheet that is bent."""
     size = 10
-    across, down = torch.meshgrid(torch.linspace(0, 1, size + 1), torch.linspace(0, 1, size + 1), indexing="xy")
+    across, down = torch.meshgrid(
+        torch.linspace(0, 1, size + 1), torch.linspace(0, 1, size + 1), indexing="xy"
+    )
     word = torch.zeros(size, size)
     word[2:8, 3:7] = 1.0  # a letter O
     word[3:7, 4:6] = 0.0
@@ -139,9 +141,7 @@ def two_positions() -> Live:
         moving[f"{name}, score"] = plane.text(
             0.5, -0.12, " ", transform=plane.transAxes, ha="center", fontsize=12
         )
-    figure.text(
-        0.01, 0.03, "blue: query at m, orange: key at n, dashed: both without a position", fontsize=9
-    )
+    figure.text(0.01, 0.03, "blue: query at m, orange: key at n, dashed: both without a position", fontsize=9)
 
     panel = figure.add_axes((0.64, 0.15, 0.345, 0.72))
     panel.set(xlim=(-0.5, longest + 0.5), ylim=(-1.6, 5))
@@ -150,7 +150,9 @@ def two_positions() -> Live:
     panel.set_xlabel("query's position m", fontsize=9)
     panel.set_ylabel("score q·k", fontsize=9, labelpad=1)
     for name, colour, style in (("turned", GREEN, "-"), ("added", PINK, "--")):
-        (moving[f"{name}, scores"],) = panel.plot([], [], color=colour, marker=".", linestyle=style, label=name)
+        (moving[f"{name}, scores"],) = panel.plot(
+            [], [], color=colour, marker=".", linestyle=style, label=name
+        )
         (moving[f"{name}, now"],) = panel.plot([], [], "o", color=colour, markersize=9)
     panel.legend(*panel.get_legend_handles_labels(), loc="upper right", fontsize=8, ncols=2)
     moving["readout"] = panel.set_title(" ", fontsize=9)
@@ -437,13 +439,13 @@ def stretching() -> Live:
         panel.tick_params(labelsize=8)
     moving = {}
     for name, (_, colour, style) in ways.items():
-        (moving[f"{name}, line"],) = lines.plot([], [], color=colour, linestyle=style, linewidth=2, label=name)
+        (moving[f"{name}, line"],) = lines.plot(
+            [], [], color=colour, linestyle=style, linewidth=2, label=name
+        )
         (moving[f"{name}, ends"],) = slopes.plot(
             [], [], color=colour, linestyle=style, marker="o", markersize=4, label=name
         )
-    figure.legend(
-        *lines.get_legend_handles_labels(), loc=(0.32, 0.925), ncols=3, fontsize=8, frameon=False
-    )
+    figure.legend(*lines.get_legend_handles_labels(), loc=(0.32, 0.925), ncols=3, fontsize=8, frameon=False)
     (moving["end"],) = lines.plot([], [], color="black", linestyle=":", linewidth=1)
     moving["left"], moving["right"] = lines.set_title(" ", fontsize=9), slopes.set_title(" ", fontsize=9)
     (moving["chosen"],) = slopes.plot([], [], color="black", linestyle=":", linewidth=1)
@@ -475,19 +477,22 @@ def stretching() -> Live:
     )
 
 
-def shares_by_position(right: Mapping[str, Tensor], *, trained: int) -> Live:
+def shares_by_position(right: Mapping[str, Tensor], *, first: int, trained: int) -> Live:
     """Share of right answers against the position, one panel an encoding and one line a seed.
 
     Args:
-        right: encoding → shares, (seeds, positions).
+        right: encoding → shares, (seeds, positions), drawn as means of eight positions.
+        first: the position that the first share belongs to.
         trained: length of the training sequences, shaded.
     """
     figure = canvas(8, 2.5)
     panels = figure.subplots(1, len(right), sharey=True, squeeze=False)[0]
     for panel, (name, shares) in zip(panels, right.items()):
         panel.axvspan(0, trained, color=GREEN, alpha=0.18, linewidth=0)
-        panel.plot(shares.T.numpy(), color=BLUE, alpha=0.6, linewidth=0.8)
-        panel.set(xlim=(0, shares.shape[1]), ylim=(0, 1.05))
+        groups = shares.unfold(-1, 8, 8).mean(dim=-1)  # eight positions at a time
+        centres = first + 8 * torch.arange(groups.shape[1]) + 3.5
+        panel.plot(centres.numpy(), groups.T.numpy(), color=BLUE, alpha=0.6, linewidth=1.2)
+        panel.set(xlim=(0, first + shares.shape[1]), ylim=(0, 1.05))
         panel.set_title(name, fontsize=9)
         panel.tick_params(labelsize=8)
     figure.supxlabel("position", fontsize=9)
@@ -503,7 +508,11 @@ def shares_by_position(right: Mapping[str, Tensor], *, trained: int) -> Live:
 
 
 def dots(
-    values: Mapping[str, Sequence[Tensor]], *, series: Sequence[str], measure: str, limits: tuple[float, float]
+    values: Mapping[str, Sequence[Tensor]],
+    *,
+    series: Sequence[str],
+    measure: str,
+    limits: tuple[float, float],
 ) -> Live:
     """Every seed as a dot, one column a name, with several series beside each other.
 
