@@ -179,4 +179,4 @@ def main() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(main()))
+    sys.exit("\n".join(main()) or 0)
