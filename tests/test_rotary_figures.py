@@ -33,7 +33,7 @@ def test_the_shadow_is_the_dot_product_and_the_length_stays(degrees):
     (_, x), (_, y) = live.artists["copy"].get_data()
     assert (x, y) == pytest.approx((math.cos(math.radians(degrees)), math.sin(math.radians(degrees))))
     assert live.artists["shadow"].get_xdata()[1] == x == live.artists["now"].get_ydata()[0]
-    assert live.artists["readout"].get_text().startswith(f"dot product {x:z.2f}, length of the copy 1.00")
+    assert live.artists["readout"].get_text() == f"dot product {figures._signed(x)}, length of the copy 1.00"
 
 
 def test_the_locked_positions_keep_their_difference_within_the_range():
@@ -69,7 +69,7 @@ def test_the_scores_are_those_of_the_arrows(lock):
         )
         score = (query @ key).item()
         assert live.artists[f"{way}, now"].get_data()[1][0] == pytest.approx(score)
-        assert live.artists[f"{way}, score"].get_text() == f"score {score:z.2f}"
+        assert live.artists[f"{way}, score"].get_text() == f"score {figures._signed(score)}"
         places, scores = live.artists[f"{way}, scores"].get_data()
         assert scores[list(places).index(m)] == pytest.approx(score)
         assert (scores.max() - scores.min() < 1e-12) == (way == "turned" and lock)
@@ -102,7 +102,7 @@ def test_the_arc_goes_from_query_to_key_the_short_way(q, k):
 def test_hands_and_wavelengths_are_those_of_the_pairs():
     live = figures.clocks()
     live.set(position=1000, pair=33, power=3.0)
-    segments = torch.tensor(live.artists["hands"].get_segments())
+    segments = torch.stack([torch.tensor(hand) for hand in live.artists["hands"].get_segments()])
     hands = segments[:, 1] - segments[:, 0]
     theta = angles(torch.tensor(1000), 128, base=1000.0)
     torch.testing.assert_close(hands, torch.stack([theta.cos(), theta.sin()], dim=1).to(hands))
@@ -131,7 +131,9 @@ def test_the_curves_of_decay_are_cosines_of_turned_vectors():
     marked = live.artists["now"].get_ydata()
     assert marked[1] == live.artists["aimed"].get_ydata()[199]
     assert marked[2] == live.artists["random"].get_ydata()[199]
-    text = ", ".join(f"{name} {value:z.2f}" for name, value in zip(("aligned", "aimed", "random"), marked))
+    text = ", ".join(
+        f"{name} {figures._signed(value)}" for name, value in zip(("aligned", "aimed", "random"), marked)
+    )
     assert live.artists["readout"].get_text() == f"offset 200: {text}"
 
 
@@ -206,3 +208,7 @@ def test_a_figure_leaves_the_learners_random_numbers_alone():
     for make in FIGURES:
         make().png()
     assert torch.equal(torch.rand(2), expected)
+
+
+def test_numbers_have_a_true_minus_and_no_negative_zero():
+    assert [figures._signed(x) for x in (-0.504, -0.001, 1.0)] == ["−0.50", "0.00", "1.00"]

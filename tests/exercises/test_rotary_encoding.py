@@ -168,7 +168,7 @@ PLANTED = [
     ),
     ("turn", turn_with(lambda c, s: ((c, s), (s, c))), "the length went from"),
     ("turn", lambda v, a: v + 2 * a, "the length went from"),
-    ("turn", lambda v, a: right_turn(v, torch.tensor(a).item()), "right to six digits"),
+    ("turn", turn_with(lambda c, s: torch.tensor([[c, -s], [s, c]]).tolist()), "right to six digits"),
     ("turn", lambda v, a: right_turn(v, 2 * a), "by 1.0 radians is not"),
     ("rotary", rotary_with(sign=-1), "it turns clockwise"),
     ("rotary", rotary_with(units=math.pi / 180), "in degrees"),

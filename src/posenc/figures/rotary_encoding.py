@@ -49,7 +49,7 @@ def angle() -> Live:
         drop.set_data([x, x], [y, 0])
         shadow.set_data([0, x], [0, 0])
         now.set_data([degrees], [x])
-        readout.set_text(f"dot product {x:z.2f}, length of the copy {math.hypot(x, y):.2f}")
+        readout.set_text(f"dot product {_signed(x)}, length of the copy {math.hypot(x, y):.2f}")
 
     return Live(
         figure,
@@ -60,6 +60,11 @@ def angle() -> Live:
         "Right, the shadow's length, which is the dot product, against the angle: a cosine. The length of the copy "
         "stays 1.",
     )
+
+
+def _signed(number: float) -> str:
+    """Two digits after the point, with a true minus and no negative zero."""
+    return f"{number:z.2f}".replace("-", "−")
 
 
 def _circle(axes: Axes, limit: float = 1.25) -> None:
@@ -186,10 +191,11 @@ def two_positions() -> Live:
                 if name == "added":
                     moving[f"added, {role}'s position"].set_data([start[0], tip[0]], [start[1], tip[1]])
             moving[f"{name}, angle"].set_data(*_between(q, k).numpy())
-            moving[f"{name}, score"].set_text(f"score {q @ k:z.2f}")
+            moving[f"{name}, score"].set_text(f"score {_signed(q @ k)}")
             moving[f"{name}, scores"].set_data(places[shown].numpy(), scores[shown].numpy())
             moving[f"{name}, now"].set_data([m], [(q @ k).item()])
-        moving["readout"].set_text(f"m − n = {m - n}, kept" if lock else f"m − n = {m - n}, key stays at {n}")
+        difference = str(m - n).replace("-", "−")
+        moving["readout"].set_text(f"m − n = {difference}, " + ("kept" if lock else f"key stays at {n}"))
 
     return Live(
         figure,
@@ -230,7 +236,7 @@ def clocks() -> Live:
 
     panel = figure.add_axes((0.55, 0.13, 0.43, 0.77))
     panel.set_yscale("log")
-    panel.set(xlim=(-1, head_dim // 2), ylim=(3, 2e6), yticks=[10, 1e3, 1e5])
+    panel.set(xlim=(-1, head_dim // 2), ylim=(3, 1e7), yticks=[10, 1e3, 1e5])
     panel.minorticks_off()
     panel.tick_params(labelsize=8)
     panel.axhline(length, color=GREY, linestyle="--", linewidth=1)
@@ -323,7 +329,7 @@ def decay() -> Live:
         at = [curve[offset - 1].item() for curve in curves]
         now.set_data([offset] * 3, at)
         readout.set_text(
-            f"offset {offset}: aligned {at[0]:z.2f}, aimed {at[1]:z.2f}, random {at[2]:z.2f}",
+            f"offset {offset}: aligned {_signed(at[0])}, aimed {_signed(at[1])}, random {_signed(at[2])}"
         )
 
     for line in (aimed, random):
@@ -417,8 +423,8 @@ def stretching() -> Live:
     speed = angles(torch.tensor(1), head_dim)
     ways: Mapping[str, tuple[Callable[..., Tensor], str, str]] = {
         "as trained": (lambda p, d, scale: angles(p, d), GREY, "-"),
-        "PI": (interpolated, BLUE, "--"),
         "NTK": (ntk, ORANGE, "-"),
+        "PI": (interpolated, BLUE, "--"),
     }
     figure = canvas(8, 3.8)
     figure.set_layout_engine("none")
