@@ -213,4 +213,5 @@ from posenc.exercises import (  # registers the chapters' exercises
     additive_encodings,  # noqa: F401
     four_term_expansion,  # noqa: F401
     permutation_invariance,  # noqa: F401
+    rotary_encoding,  # noqa: F401
 )
