@@ -26,6 +26,10 @@ class SimulatedStream:
         self._now = self._free = 0.0  # the host's clock, and when the device has done all that is queued
         self._cached: object = None  # whose data are in the cache
 
+    def __deepcopy__(self, memo: dict) -> "SimulatedStream":
+        """A machine is not copied along with what refers to it."""
+        return self
+
     def clock(self) -> float:
         """The host's, in seconds."""
         return self._now

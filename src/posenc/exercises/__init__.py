@@ -212,4 +212,5 @@ def _same(before: Any, after: Any) -> bool:
 from posenc.exercises import (  # registers the chapters' exercises
     additive_encodings,  # noqa: F401
     permutation_invariance,  # noqa: F401
+    what_it_costs,  # noqa: F401
 )
