@@ -74,7 +74,14 @@ def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
     styles = zip(intensity[5, 32], (GREEN, ORANGE, BLUE, PINK, SKY, "black"), "os^Dv*")
     for name, colour, marker in styles:
         (moving[name],) = axes.plot(
-            [], [], marker, color=colour, markersize=9, markeredgecolor="black", markeredgewidth=0.6, label=name
+            [],
+            [],
+            marker,
+            color=colour,
+            markersize=9,
+            markeredgecolor="black",
+            markeredgewidth=0.6,
+            label=name,
         )
     axes.legend(loc="lower right", fontsize=8)
     moving["readout"] = axes.set_title(" ", fontsize=9, loc="left")
@@ -196,7 +203,9 @@ def call_by_call(times: Sequence[float], sizes: Sequence[int], speeds: Sequence[
     values = torch.tensor(times, dtype=torch.float64)
     later = values[1:]
     calls.set_yscale("log")
-    (dots,) = calls.plot(range(len(times)), (1e6 * values).tolist(), "o", color=BLUE, markersize=3, label="a call")
+    (dots,) = calls.plot(
+        range(len(times)), (1e6 * values).tolist(), "o", color=BLUE, markersize=3, label="a call"
+    )
     calls.axhline(1e6 * values.mean().item(), color=ORANGE, linestyle="--", label="mean of all")
     calls.axhline(1e6 * later.median().item(), color=GREEN, label="median")
     calls.set_xlabel("call", fontsize=9)
@@ -236,7 +245,9 @@ def predicted_and_measured(rows: Mapping[str, tuple[float, float | None]], *, mi
     axes.axvline(1, color=GREY, linestyle=":", linewidth=1)
     axes.set_xlabel("times a copy in float32", fontsize=9)
     predicted = [predicted for predicted, _ in rows.values()]
-    (rings,) = axes.plot(predicted, range(len(rows)), "o", color="black", fillstyle="none", label="by its bytes")
+    (rings,) = axes.plot(
+        predicted, range(len(rows)), "o", color="black", fillstyle="none", label="by its bytes"
+    )
     found = [(measured, row) for row, (_, measured) in enumerate(rows.values()) if measured is not None]
     (dots,) = axes.plot([x for x, _ in found], [row for _, row in found], "o", color=ORANGE, markersize=4)
     dots.set_label("measured")
