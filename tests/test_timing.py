@@ -219,7 +219,7 @@ def test_a_spin_of_known_length():
             pass
 
     timing = measure(spin, device="cpu", seconds=0.05)
-    assert 1e-3 <= timing.minimum < 1.2e-3  # the least disturbed of fifty, on a machine with other work too
+    assert 1e-3 <= timing.minimum < 1.5e-3  # the least disturbed of fifty, on a machine with other work too
     assert timing.minimum <= timing.median and timing.samples >= 5
 
 
@@ -360,6 +360,8 @@ table, places = torch.ones(100, 16), torch.tensor([3, 1, 3])
         (lambda: x + y, 1024, 512, 1),
         (lambda: x + row, 512 + 64, 512, 1),  # broadcast: the row is read where it stands
         (lambda: x + row.expand(8, 16), 512 + 64, 512, 1),
+        (lambda: x + y[0].expand(8, 16), 512 + 64, 512, 1),
+        (lambda: x.flatten().unfold(0, 4, 1).sum(), 512, 4, 1),  # windows that overlap
         (lambda: x + 1, 512, 512, 1),
         (lambda: x * x, 512, 512, 1),  # the same operand twice
         (lambda: x.sum(), 512, 4, 1),
@@ -374,6 +376,9 @@ table, places = torch.ones(100, 16), torch.tensor([3, 1, 3])
         (lambda: torch.empty_like(x).copy_(y), 512, 512, 1),
         (lambda: torch.add(x, y, out=torch.empty(8, 16)), 1024, 512, 1),
         (lambda: torch.empty(4).fill_(2), 0, 16, 1),
+        (lambda: x.copy_(x), 0, 0, 0),
+        (lambda: torch.promote_types(x.dtype, half.dtype), 0, 0, 0),
+        (lambda: x.sum().item(), 512 + 4, 4, 2),
         (lambda: torch.cat([x, y]), 1024, 1024, 1),
         (lambda: x @ y.mT, 1024, 256, 1),
         (lambda: table[places], 192 + 24, 192, 1),
@@ -437,6 +442,7 @@ def test_a_count_reads_well():
         (lambda: (x + y).sum(), 512 + 4),
         (lambda: (x + y) + y, 1024),
         (lambda: ((x + y) + y) + y, 1024),  # the first sum is gone when the third is made
+        (lambda: ((x + y) + y).sum(), 1024),  # not at the end
         (lambda: [x + y for _ in range(3)], 3 * 512),
         (lambda: torch.zeros(1000, dtype=torch.float64), 8000),
         (lambda: (x + y)[:1], 512),  # a view keeps all of its memory

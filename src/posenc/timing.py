@@ -306,7 +306,8 @@ class _Watch(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         name = func._schema.name.removeprefix("aten::")
         given = list(_tensors((args, kwargs)))
-        made = [tensor for tensor in _tensors(result) if not any(_shared(tensor, other) for other in given)]
+        results = list(_tensors(result))
+        made = [tensor for tensor in results if not any(_shared(tensor, other) for other in given)]
         for storage in {id(s): s for s in (tensor.untyped_storage() for tensor in made)}.values():
             self._hold(storage)
         changed, unread = [], []
@@ -315,13 +316,10 @@ class _Watch(TorchDispatchMode):
                 value = args[index] if index < len(args) else (kwargs or {}).get(argument.name)
                 changed += _tensors(value)
                 unread += _tensors(value) if argument.is_out or name in OVERWRITES else []
-        is_view = not made and not changed and any(True for _ in _tensors(result))
-        if (
-            (given or made)
-            and not is_view
-            and name not in HANDED_OUT
-            and not (name == "copy_" and _same(*given))
-        ):
+        is_view = bool(results) and not made and not changed
+        is_question = not results and not given  # about dtypes, for example
+        is_nothing = name == "copy_" and _same(given[0], given[-1])
+        if not (is_view or is_question or is_nothing or name in HANDED_OUT):
             read = [_size(tensor) for tensor in given if not any(tensor is other for other in unread)]
             written = sum(map(_size, made + changed))
             if name in LOOKUPS:
