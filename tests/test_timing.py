@@ -240,7 +240,7 @@ def test_a_result_against_the_floor():
     found = result([0.002] * 5, bytes_moved=4_000_000, floor=result([0.0005] * 5, bytes_moved=4_000_000))
     assert found.bytes_per_second == pytest.approx(2e9)
     assert found.floor_fraction == pytest.approx(0.25)
-    assert str(found) == "f: 2 ms (IQR 0, least 2, 5 samples) · 2 GB/s · 0.25 of a copy's speed"
+    assert str(found) == "f: 2 ms · IQR 0 · least 2 · 5 samples · 2 GB/s · 0.25 of a copy's speed"
     assert repr(found) == str(found)
 
 
@@ -252,8 +252,10 @@ def test_a_wide_spread_is_noted():
 
 
 def test_a_notebook_shows_a_table():
-    html = result([0.002] * 5, bytes_moved=4_000_000)._repr_html_()
-    assert html.startswith("<b>f</b><table>") and "<td>2 GB/s</td>" in html and html.endswith("</table>")
+    measurement = Measurement(1, [0.002] * 5, TaskSpec("<lambda>", "pass"))
+    html = Timing(measurement, bytes_moved=4_000_000)._repr_html_()
+    assert html.startswith("<b>&lt;lambda&gt;</b><table>") and html.endswith("</table>")
+    assert "<td>2 ms</td>" in html and "<td>2 GB/s</td>" in html
 
 
 def test_results_go_into_torchs_table():
@@ -309,7 +311,8 @@ def raises():
             "computes on meta, which a clock",
         ),
         (lambda: torch.ones(1), {"seconds": 0}, ValueError, "seconds is 0"),
-        (lambda: torch.ones(1), {"bytes_moved": 1, "seconds": 0.001}, ValueError, "a copy moves at least 2"),
+        (lambda: torch.ones(1), {"bytes_moved": 1}, ValueError, "a copy moves at least 2"),
+        (lambda: torch.ones(1), {"bytes_moved": -8, "floor": 1}, ValueError, "bytes_moved is -8"),
     ],
 )
 def test_bad_use_of_measure(fn, options, error, words):
@@ -326,6 +329,11 @@ def test_an_accelerator_asked_for_where_there_is_none(device):
     ):
         with pytest.raises(RuntimeError, match=f"device {device} cannot be used: torch .* sees cpu alone"):
             ask()
+
+
+def test_a_copy_moves_at_least_two_bytes():
+    with pytest.raises(ValueError, match="bytes_moved is 1: a copy moves at least 2"):
+        copy_floor(1)
 
 
 @pytest.mark.parametrize("count", [count_bytes, peak_memory])
@@ -426,7 +434,7 @@ def test_tensors_without_memory_count_the_same():
 
 
 def test_a_count_reads_well():
-    assert repr(count_bytes(lambda: x + y)) == "1,536 bytes in 1 kernels, read + written: add 1,024 + 512"
+    assert repr(count_bytes(lambda: x + y)) == "1,536 bytes in 1 kernel, read + written: add 1,024 + 512"
     assert repr(count_bytes(lambda: x.mT)) == "0 bytes in 0 kernels, read + written: none"
 
 

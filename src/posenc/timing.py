@@ -4,6 +4,7 @@ Conventions: times are seconds. Bytes count what is read and what is written, so
 A function is timed as it stands, with the threads that torch has (`torch.get_num_threads()`).
 """
 
+import html
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -71,22 +72,27 @@ class Timing:
         return f"the spread is {spread:.0%} of the median: do not trust it" if spread > TRUST else ""
 
     def __str__(self) -> str:
+        return f"{self.measurement.stmt}: {' · '.join(self._words())}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = "".join(f"<td>{html.escape(words)}</td>" for words in self._words())
+        return f"<b>{html.escape(self.measurement.stmt)}</b><table><tr>{cells}</tr></table>"
+
+    def _words(self) -> list[str]:
         unit, scale = select_unit(self.median)
         words = [
-            f"{self.measurement.stmt}: {self.median / scale:.3g} {unit.replace('u', 'µ')} "
-            f"(IQR {self.iqr / scale:.2g}, least {self.minimum / scale:.3g}, {self.samples} samples)"
+            f"{self.median / scale:.3g} {unit.replace('u', 'µ')}",
+            f"IQR {self.iqr / scale:.2g}",
+            f"least {self.minimum / scale:.3g}",
+            f"{self.samples} samples",
         ]
         if self.bytes_moved is not None:
             words.append(f"{self.bytes_per_second / 1e9:.3g} GB/s")
         if self.floor is not None:
             words.append(f"{self.floor_fraction:.2f} of a copy's speed")
-        return " · ".join([*words, self.note] if self.note else words)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        name, *figures = str(self).replace("(", "· ").replace(")", "").replace(": ", " · ", 1).split(" · ")
-        return f"<b>{name}</b><table><tr><td>" + "</td><td>".join(figures) + "</td></tr></table>"
+        return [*words, self.note] if self.note else words
 
 
 def measure(
@@ -113,10 +119,13 @@ def measure(
     Raises:
         TypeError: fn cannot be called, or no device is given and it returns no tensor.
         RuntimeError: fn raises, or this machine or this build of torch has no such device.
-        ValueError: there is no device of that name, fn computes on another one, or a number is not positive.
+        ValueError: there is no device of that name, fn computes on another one, seconds are not positive,
+            or bytes_moved are fewer than 2.
     """
     if not seconds > 0:
         raise ValueError(f"seconds is {seconds}: give the samples a positive budget")
+    if bytes_moved is not None:
+        _require_bytes(bytes_moved)
     place = _first_call(fn, device)
     if place.type == "cpu":
         calls, times = sample_host(fn, seconds=seconds)
@@ -145,8 +154,7 @@ def copy_floor(
     Raises:
         ValueError, RuntimeError: fewer than 2 bytes; otherwise as in `measure`.
     """
-    if bytes_moved < 2:
-        raise ValueError(f"bytes_moved is {bytes_moved}: a copy moves at least 2, one read and one written")
+    _require_bytes(bytes_moved)
     source = torch.zeros(bytes_moved // 2, dtype=torch.uint8, device=_require_device(device))
     target = source.clone()
     fn, name = (source.clone, "clone") if clone else (lambda: target.copy_(source), "copy")
@@ -253,7 +261,8 @@ class Traffic:
 
     def __repr__(self) -> str:
         names = ", ".join(f"{name} {read:,} + {written:,}" for name, read, written in self.operations)
-        return f"{self.bytes:,} bytes in {self.kernels} kernels, read + written: {names or 'none'}"
+        kernels = "1 kernel" if self.kernels == 1 else f"{self.kernels} kernels"
+        return f"{self.bytes:,} bytes in {kernels}, read + written: {names or 'none'}"
 
 
 def count_bytes(fn: Callable[[], object]) -> Traffic:
@@ -381,6 +390,11 @@ def _first_call(fn: Callable[[], object], device: torch.device | str | None) -> 
     if any(other.type != place.type or place.index not in (None, other.index) for other in found):
         raise ValueError(f"fn computes on {', '.join(map(str, found))}, which a clock of {place} cannot see")
     return place
+
+
+def _require_bytes(bytes_moved: int) -> None:
+    if bytes_moved < 2:
+        raise ValueError(f"bytes_moved is {bytes_moved}: a copy moves at least 2, one read and one written")
 
 
 def _require_device(device: torch.device | str) -> torch.device:
