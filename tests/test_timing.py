@@ -1,5 +1,6 @@
 """What is timed and counted: simulated clocks, planted wrong loops, and bytes worked out by hand."""
 
+import copy
 import importlib.util
 import statistics
 import time
@@ -166,6 +167,22 @@ def test_the_loop_synchronises_once_for_all_samples():
     times = sample_stream(stream.kernel(40e-6), stream, seconds=0.01)
     assert len(waits) == 4  # after the first call, the estimate, the warm-up and the samples
     assert waits[-1] - waits[-2] == 4 * len(times)
+
+
+def test_the_simulated_device_works_in_order_and_the_host_does_not_wait():
+    stream = SimulatedStream(launch=1.0, flushing=10.0)
+    kernel = stream.kernel(4.0, warm=3.0, compiling=100.0, slow_calls=1)
+    kernel(), kernel(), stream.flush(), kernel()
+    assert stream.log == [  # name, queued, and on the device from when to when
+        ("kernel", 100.0, 101.0, 113.0),
+        ("kernel", 101.0, 113.0, 116.0),
+        ("flush", 102.0, 116.0, 126.0),
+        ("kernel", 103.0, 126.0, 130.0),
+    ]
+    assert stream.clock() == 104.0
+    stream.synchronize()
+    assert stream.clock() == 130.0
+    assert copy.deepcopy(stream) is stream
 
 
 # ------------------------------------------------------------------------------- the loop on the host
@@ -422,6 +439,16 @@ def test_bytes_of_a_rotation_in_both_layouts():
     a_half = 4 * (n + pairs) + 4 * 3 * n / 2  # half of x times sin, then added in place to half of the result
     expected = tables + 4 * 3 * pairs + first + 2 * a_half
     assert count_bytes(lambda: rotate(q, turn, layout="half_split")).bytes == expected
+
+
+@pytest.mark.slow  # importing transformers takes five seconds
+def test_bytes_of_transformers_rotation_are_those_that_chapter_5_counts():
+    llama = pytest.importorskip(
+        "transformers.models.llama.modeling_llama", reason="transformers is not installed"
+    )
+    q, cos = torch.ones(1, 3, 5, 8), torch.ones(1, 5, 8)
+    n, t = q.numel(), cos.numel()
+    assert count_bytes(lambda: llama.apply_rotary_pos_emb(q, q, cos, cos)).bytes == 2 * 4 * (10 * n + 2 * t)
 
 
 def test_tensors_without_memory_count_the_same():
