@@ -159,6 +159,12 @@ def kept_as_they_came(query, key, keys, position):
     return (rotate(query[:, None], at(position)) @ turned.mT)[:, 0] / math.sqrt(8), keys
 
 
+def coarse(query, key, keys, position):
+    angle = at(position).float()
+    key = torch.cat([keys, rotate(key[:, None], angle)], dim=1)
+    return (rotate(query[:, None], angle) @ key.mT)[:, 0] / math.sqrt(8), key
+
+
 def longest(memory, heads, itemsize):
     return math.isqrt(memory // (heads * itemsize))
 
@@ -196,6 +202,8 @@ PLANTED = [
     ("decode_step", lambda q, k, c, p: c, "return two tensors"),
     ("decode_step", lambda q, k, c, p: (c, c), "the scores should be a tensor of shape (2, 6)"),
     ("decode_step", lambda q, k, c, p: (step(q, k, c, p)[0], None), "it is NoneType"),
+    ("decode_step", lambda q, k, c, p: [v.float() for v in step(q, k, c, p)], "should be torch.float64"),
+    ("decode_step", coarse, "right to a few digits"),
     ("decode_step", kept_as_they_came, "the key goes into the cache as it came"),
     ("decode_step", step_with(turn_key=False), "the key goes into the cache as it came"),
     ("decode_step", step_with(in_front=True), "in front of the cache"),

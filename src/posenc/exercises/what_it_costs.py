@@ -176,13 +176,17 @@ def decode_step(answer: Answer) -> None:
             if not isinstance(result, Tensor) or tuple(result.shape) != shape:
                 found = tuple(result.shape) if isinstance(result, Tensor) else type(result).__name__
                 wrong(f"the {name} should be a tensor of shape {shape}, and it is {found}")
-            got[name] = result.detach().double()
+            if result.dtype != query.dtype:
+                wrong(f"the {name} should be {query.dtype} like the inputs, and it is {result.dtype}")
+            got[name] = result.detach()
 
-        def cached(*keys: Tensor) -> bool:
-            return torch.allclose(got["cache"], torch.cat(keys, dim=1), atol=1e-5)
+        def cached(*keys: Tensor, atol: float = 1e-9) -> bool:
+            return torch.allclose(got["cache"], torch.cat(keys, dim=1), rtol=0, atol=atol)
 
         new = turned(key, position)
         right = torch.cat([cache, new], dim=1)
+        if not cached(right) and cached(right, atol=1e-4):
+            wrong("right to a few digits: keep the angles in float64, as they come from `angles`")
         if not cached(right):
             if cached(cache, key[:, None]):
                 wrong(
@@ -204,14 +208,14 @@ def decode_step(answer: Answer) -> None:
             if cached(cache, turned(key, position + 1)):
                 wrong("the new key is turned to position + 1: it stands at `position`")
             wrong("the new cache is not the old one with the rotated key at its end")
-        if torch.allclose(got["scores"], scores(right, query[:, None]), atol=1e-5):
+        if torch.allclose(got["scores"], scores(right, query[:, None]), rtol=0, atol=1e-9):
             wrong(
                 "the keys are turned and the query is not, or to position 0: it stands where the new key stands"
             )
         expected = scores(right, turned(query, position))
-        if torch.allclose(got["scores"], expected * math.sqrt(d), atol=1e-5):
+        if torch.allclose(got["scores"], expected * math.sqrt(d), rtol=0, atol=1e-9):
             wrong("the scores lack the division by √d")
-        if not torch.allclose(got["scores"], expected, atol=1e-5):
+        if not torch.allclose(got["scores"], expected, rtol=0, atol=1e-9):
             wrong(
                 "the cache is right, the scores are not: rotated query times every key of the new cache, over √d"
             )
