@@ -214,4 +214,5 @@ from posenc.exercises import (  # registers the chapters' exercises
     four_term_expansion,  # noqa: F401
     permutation_invariance,  # noqa: F401
     rotary_encoding,  # noqa: F401
+    what_it_costs,  # noqa: F401
 )
