@@ -66,6 +66,7 @@ def test_other_work_on_the_machine_is_not_judged():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_figure_is_measured_in_a_kernel():
     code = bench.KERNEL.replace(
         "bench.run()",

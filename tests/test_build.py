@@ -337,6 +337,7 @@ def write(folder, name, made):
     return path
 
 
+@pytest.mark.slow
 def test_two_runs_leave_the_same_bytes(tmp_path, capsys):
     sources = [
         "%matplotlib inline\nimport matplotlib.pyplot as plt\nfrom ipywidgets import IntSlider",

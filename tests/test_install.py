@@ -161,6 +161,7 @@ def test_there_is_no_venv_module(checkout, tmp_path, module):
     assert not (checkout / ".venv").exists()
 
 
+@pytest.mark.slow
 def test_there_is_no_network(checkout, offline, python):
     left_over = checkout / ".venv" / "of an install that was interrupted"
     left_over.mkdir(parents=True)

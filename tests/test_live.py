@@ -511,6 +511,7 @@ def test_watch_draws_the_last_frame_when_the_work_is_stopped():
     assert live.png() != start
 
 
+@pytest.mark.slow
 def test_a_notebook_stores_the_picture_and_after_watch_the_last_one():
     code = """
         from posenc.live import Live, canvas

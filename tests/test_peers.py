@@ -4,9 +4,15 @@ import pytest
 import torch
 
 from posenc.additive import sinusoidal
+from posenc.rotary import angles, interpolated, ntk, rotate, to_half_split, to_interleaved
 
 pytest.importorskip("transformers", reason="it comes with the extra `dev`, which `make test` installs")
 
+from transformers import GPTNeoXConfig, LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.gpt_neox import modeling_gpt_neox as neox
+from transformers.models.gptj import modeling_gptj as gptj
+from transformers.models.llama import modeling_llama as llama
 from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 from transformers.models.whisper.modeling_whisper import sinusoids
@@ -42,3 +48,129 @@ def test_the_slowest_wave_of_others_reaches_the_base(table):
     larger = 10_000 ** ((WIDTH / 2) / (WIDTH / 2 - 1))
     # their float32 frequencies are off by 1e-7, fifty positions later the angles by 1e-5
     torch.testing.assert_close(interleaved(table()), ours(base=larger), rtol=0, atol=3e-5)
+
+
+# --- rotary ----------------------------------------------------------------------------------
+
+HEADS, TOKENS, HEAD_DIM = 2, 300, 64
+
+# A peer's float32 angles are rounded: at position 300 by up to 2e-5, and vectors here are shorter than 5 in a pair.
+# Near position 0 there is next to nothing to round. The mistakes below are off by more than 0.5.
+NEAR, FAR = 1e-6, 2e-4
+BFLOAT16 = 4e-2  # cosines rounded to bfloat16, and their products
+
+
+def vectors(dtype=torch.float32):
+    x = torch.randn(1, HEADS, TOKENS, HEAD_DIM, generator=torch.Generator().manual_seed(0))
+    return x.to(dtype)
+
+
+def by_llama(x, start=0):
+    config = LlamaConfig(head_dim=HEAD_DIM, rope_parameters={"rope_type": "default", "rope_theta": 10_000.0})
+    cos, sin = llama.LlamaRotaryEmbedding(config)(x, start + torch.arange(x.shape[2])[None])
+    q, k = llama.apply_rotary_pos_emb(x, x, cos, sin)
+    assert torch.equal(q, k)
+    return q
+
+
+def by_neox(x, start=0, part=0.25):
+    config = GPTNeoXConfig(
+        hidden_size=HEADS * HEAD_DIM,
+        num_attention_heads=HEADS,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": part},
+    )
+    cos, sin = neox.GPTNeoXRotaryEmbedding(config)(x, start + torch.arange(x.shape[2])[None])
+    return neox.apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+
+def by_gptj(x, start=0):
+    """Interleaved, tokens before heads; the result is float32 whatever x is."""
+    table = gptj.create_sinusoidal_positions(start + x.shape[2], HEAD_DIM)[None, start:]
+    sin, cos = table.chunk(2, dim=-1)
+    return gptj.apply_rotary_pos_emb(x.transpose(1, 2), sin, cos).transpose(1, 2)
+
+
+def by_rotary_embedding_torch(x, start=0):
+    peer = pytest.importorskip("rotary_embedding_torch", reason="it comes with the extra `dev`")
+    return peer.RotaryEmbedding(HEAD_DIM, cache_if_possible=False).rotate_queries_or_keys(x, offset=start)
+
+
+def by_x_transformers(x, start=0):
+    peer = pytest.importorskip("x_transformers.x_transformers", reason="it comes with the extra `dev`")
+    freqs, scale = peer.RotaryEmbedding(HEAD_DIM)(start + torch.arange(x.shape[2]))
+    return peer.apply_rotary_pos_emb(x, freqs, scale)
+
+
+INTERLEAVED = [by_gptj, by_rotary_embedding_torch, by_x_transformers]
+HALF_SPLIT = [by_llama, by_neox]
+PEERS = [*((peer, "interleaved") for peer in INTERLEAVED), *((peer, "half_split") for peer in HALF_SPLIT)]
+
+
+def turned(x, layout, peer, *, start=0, sign=1):
+    pairs = HEAD_DIM // (4 if peer is by_neox else 1)
+    return rotate(x, sign * angles(start + torch.arange(x.shape[2]), pairs), layout=layout)
+
+
+@pytest.mark.parametrize("peer, layout", PEERS)
+def test_a_peer_rotates_as_we_do(peer, layout):
+    x = vectors()
+    error = (peer(x) - turned(x, layout, peer)).abs().amax(dim=(0, 1, 3))  # by position
+    assert error[:4].max() < NEAR and error.max() < FAR
+    late = x[:, :, :20]
+    torch.testing.assert_close(peer(late, 280), turned(late, layout, peer, start=280), rtol=0, atol=FAR)
+
+
+@pytest.mark.parametrize("peer, layout", PEERS)
+def test_the_tolerances_can_fail(peer, layout):
+    x = vectors()
+    other = "half_split" if layout == "interleaved" else "interleaved"
+    for mistake in (
+        turned(x, other, peer),
+        turned(x, layout, peer, sign=-1),
+        turned(x, layout, peer, start=1),
+    ):
+        error = (peer(x) - mistake).abs().amax(dim=(0, 1, 3))
+        assert error[1] > 0.5 and error.max() > 1
+
+
+@pytest.mark.parametrize("peer, layout", PEERS)
+def test_a_converted_vector_is_rotated_by_a_peer_of_the_other_layout(peer, layout):
+    x, part = vectors(), HEAD_DIM // (4 if peer is by_neox else 1)
+    there, back = (
+        (to_interleaved, to_half_split) if layout == "interleaved" else (to_half_split, to_interleaved)
+    )
+    got = back(peer(there(x, HEAD_DIM, rotary_dim=part)), HEAD_DIM, rotary_dim=part)
+    other = "half_split" if layout == "interleaved" else "interleaved"
+    torch.testing.assert_close(got, turned(x, other, peer), rtol=0, atol=FAR)
+
+
+@pytest.mark.parametrize("peer, layout", [pair for pair in PEERS if pair[0] is not by_rotary_embedding_torch])
+def test_a_peer_agrees_in_bfloat16(peer, layout):
+    x = vectors(torch.bfloat16)
+    assert (peer(x).double() - turned(x, layout, peer).double()).abs().max() < BFLOAT16
+    mistake = turned(x.roll(1, dims=2), layout, peer)
+    assert (peer(x).double() - mistake.double()).abs().max() > 1
+
+
+def test_a_peer_that_counts_in_the_dtype_of_its_input_goes_wrong_in_bfloat16():
+    """rotary-embedding-torch 0.9.1 takes the positions in x's dtype, so that 257 is 256; the course does not."""
+    x = vectors(torch.bfloat16)
+    error = (by_rotary_embedding_torch(x) - turned(x, "interleaved", None)).abs().amax(dim=(0, 1, 3))
+    assert error[:256].max() < BFLOAT16 * 1.5 and error[257] > 0.3
+
+
+def test_the_bases_of_longer_texts_are_those_of_transformers():
+    """PI as `linear`, and NTK with a fixed scale as `dynamic` at its length."""
+    one = torch.tensor(1)
+
+    def frequencies(kind, length=None, **options):
+        parameters = {"rope_type": kind, "rope_theta": 10_000.0, "factor": 4.0, **options}
+        config = LlamaConfig(head_dim=HEAD_DIM, max_position_embeddings=64, rope_parameters=parameters)
+        return ROPE_INIT_FUNCTIONS[kind](config, torch.device("cpu"), seq_len=length)[0].double()
+
+    linear = frequencies("linear")
+    torch.testing.assert_close(linear, interpolated(one, HEAD_DIM, scale=4), rtol=4e-7, atol=0)
+    # at 64·L positions its base grows by factor·L - (factor - 1): 13 for L = 4
+    dynamic = frequencies("dynamic", 256)
+    torch.testing.assert_close(dynamic, ntk(one, HEAD_DIM, scale=13), rtol=1e-6, atol=0)
+    assert (dynamic / ntk(one, HEAD_DIM, scale=4) - 1).abs().max() > 0.5

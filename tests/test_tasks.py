@@ -92,7 +92,7 @@ def test_the_vocabulary_covers_all_tokens():
 
 
 def spelled(characters):
-    return "".join(CHARACTERS[index] for index in characters)
+    return "".join(CHARACTERS[index] for index in characters.tolist())
 
 
 def test_the_text_is_english_about_python_and_its_last_tenth_is_held_out():
@@ -107,8 +107,9 @@ def test_a_target_is_the_character_that_follows():
     inputs, targets = character_batch(torch.Generator().manual_seed(0), seeds=2, batch=3, length=50)
     assert inputs.shape == targets.shape == (2, 3, 50)
     assert torch.equal(inputs[..., 1:], targets[..., :-1])
+    text = spelled(character_text())
     for row, target in zip(inputs.flatten(0, 1), targets.flatten(0, 1)):
-        assert spelled(row) + spelled(target[-1:]) in spelled(character_text())
+        assert spelled(row) + spelled(target[-1:]) in text
     assert not torch.equal(inputs[0], inputs[1])  # each seed reads passages of its own
 
 

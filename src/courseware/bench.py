@@ -1,4 +1,4 @@
-"""What a move of a control costs: `python -m courseware.bench`.
+"""What a move of a control costs, and then what a rotation costs: `python -m courseware.bench`.
 
 Every figure function of the course is measured twice, in one Jupyter kernel and move by move in turns:
 
@@ -10,7 +10,7 @@ A move is the assignment of a value to the control inside the kernel; the time o
 figures made for interact don't open the comms of their own controls, which a notebook of that kind would not have.
 A figure fails if one of its moves takes more than 25 ms at the median, or is less than 5 times faster. CPU time is
 judged, since other work on the machine is not the figure's fault. Controls that change ticks and labels, like the
-text boxes, are listed but not judged.
+text boxes, are listed but not judged. The table of rotations is that of `bench_rotary`.
 """
 
 import importlib
@@ -32,6 +32,7 @@ import torch
 from IPython.display import display
 
 import posenc.figures
+from courseware import bench_rotary
 from posenc.live import Live
 
 LIMIT = 25  # ms
@@ -174,10 +175,12 @@ def main() -> None:
         f"{load:.1f} tasks for each processor"
         + (": a busy machine makes all times longer" if load > 1 else "")
     )
+    print()
+    slow = bench_rotary.main()
     if not good:
-        sys.exit(
-            f"too slow: a move may cost {LIMIT} ms, and is to be {FASTER} times faster than under interact"
-        )
+        slow.append(f"a move may cost {LIMIT} ms, and is to be {FASTER} times faster than under interact")
+    if slow:
+        sys.exit("too slow: " + "; ".join(slow))
 
 
 if __name__ == "__main__":

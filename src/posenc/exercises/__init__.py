@@ -237,5 +237,8 @@ def _same(before: Any, after: Any) -> bool:
 
 from posenc.exercises import (  # registers the chapters' exercises
     additive_encodings,  # noqa: F401
+    four_term_expansion,  # noqa: F401
     permutation_invariance,  # noqa: F401
+    rotary_encoding,  # noqa: F401
+    what_it_costs,  # noqa: F401
 )

@@ -1,0 +1,412 @@
+"""What chapter 4 asks: turning, scores, layouts, a head that looks back, a cache, a table and a longer text."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from posenc.attention import causal_bias
+from posenc.exercises import Answer, exercise, wrong
+from posenc.rotary import angles, rotate, to_half_split, to_interleaved
+
+
+@exercise(
+    "Where does (1, 0) go? And (0, 1)? Every vector is a sum of these two.",
+    "The point (1, 0) goes to (cos, sin), the point (0, 1) goes to (-sin, cos).",
+    """Turned by π/2, the first goes to where the second was:
+>>> angle = math.pi / 2
+>>> [round(math.cos(angle), 2), round(math.sin(angle), 2)]
+[0.0, 1.0]""",
+    well_done="counter-clockwise, and the length stays.",
+)
+def turn(answer: Answer) -> None:
+    for vector, angle in (([3.0, -4.0], 1.0), ([1.0, 0.0], 0.5), ([0.0, 2.0], -2.5), ([0.3, 0.7], 40.0)):
+        v = torch.tensor(vector, dtype=torch.float64)
+        got = answer.tensor(v, angle, shape=(2,))
+        same = partial(torch.allclose, got, atol=1e-6)
+        if torch.allclose(got, _turned(v, angle), rtol=0, atol=1e-12):
+            continue
+        if same(_turned(v, angle)):
+            wrong(
+                "right to six digits: the cosine is rounded to float32 on the way; math.cos and math.sin keep all"
+            )
+        if same(_turned(v, -angle)):
+            wrong("right length, wrong way round: you turned by -angle. Look at the sign of sin")
+        if same(_turned(v, math.radians(angle))):
+            wrong("the angle is taken for degrees: torch and the course count in radians")
+        if same(_turned(v.flip(0), angle)) or same(_turned(v, angle).flip(0)):
+            wrong("the two numbers have changed places: (1, 0) goes to (cos, sin)")
+        if same(_turned(torch.stack([v[0], -v[1]]), angle)) or same(_turned(-v, angle)):
+            wrong("it mirrors the vector: the sines of the two rows have different signs, the cosines do not")
+        if same(_turned(torch.stack([v[0], torch.zeros_like(v[1])]), angle)):
+            wrong("it turns (v[0], 0): the second number is lost")
+        if not torch.isclose(got.norm(), v.norm(), atol=1e-6):
+            wrong(
+                f"the length went from {v.norm():.2f} to {got.norm():.2f}: a turn keeps it; "
+                "one of the two sines needs a minus"
+            )
+        wrong(f"{vector} by {angle} radians is not {[round(x, 2) for x in got.tolist()]}")
+
+
+def _turned(v: Tensor, angle: float) -> Tensor:
+    """By complex multiplication."""
+    turn = torch.tensor(complex(math.cos(angle), math.sin(angle)), dtype=torch.complex128)
+    return torch.view_as_real(torch.view_as_complex(v) * turn)
+
+
+@exercise(
+    "First the angles, (T, d/2): position times base^(-2i/d). Then turn each pair of neighbours.",
+    "x[..., 0::2] holds the first of every pair, x[..., 1::2] the second.",
+    """Put the turned firsts and seconds back in turns:
+>>> firsts, seconds = torch.tensor([1.0, 3.0]), torch.tensor([2.0, 4.0])
+>>> torch.stack([firsts, seconds], dim=-1).flatten(-2).tolist()
+[1.0, 2.0, 3.0, 4.0]""",
+    well_done="every pair at its own speed, and position 0 stays as it is.",
+)
+def rotary(answer: Answer) -> None:
+    positions, bases = torch.tensor([3, 0, 1, 40]), (10_000.0, 50.0)
+    x = torch.randn(4, 4, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)  # (heads, T, d)
+    results = {base: answer.tensor(x, positions, base, shape=x.shape) for base in bases}
+    for base, got in results.items():
+        same = partial(torch.allclose, got, rtol=0, atol=1e-4)
+        if same(_rotary(x, positions, base)):
+            continue
+        for mistaken, message in _MISTAKES:
+            if same(mistaken(x, positions, base)):
+                wrong(message)
+        if torch.equal(*results.values()):
+            wrong("the base is not used: results for 10000 and 50 are the same")
+        if not torch.allclose(got[:, 1], x[:, 1], rtol=0, atol=1e-4):
+            wrong("the token at position 0 has changed: the angle there is 0")
+        if not torch.allclose(got.norm(dim=-1), x.norm(dim=-1), atol=1e-4):
+            wrong("the lengths have changed: a turn has sin twice, with both signs")
+        wrong("these are not the pairs of neighbours turned by p·base^(-2i/d): compare pair 1 by hand")
+    far = torch.tensor([1_000_000, 1_000_257, 0, 131_071])
+    if not torch.allclose(
+        answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6
+    ):
+        wrong(
+            "right near 0, wrong at position 1,000,000: the angles have too few digits; "
+            "compute exponents and angles in torch.float64"
+        )
+
+
+def _rotary(
+    x: Tensor,
+    positions: Tensor,
+    base: float,
+    *,
+    exponent: Callable = lambda i, d: 2 * i / d,
+    factor: float = 1.0,
+    halves: bool = False,
+) -> Tensor:
+    """The encoding, or one with a mistake, by complex multiplication; x: (…, T, d)."""
+    head_dim = x.shape[-1]
+    pair = torch.arange(head_dim // 2, dtype=torch.float64)
+    theta = factor * positions[..., None] * base ** -exponent(pair, head_dim)
+    if halves:
+        return to_half_split(_rotate(to_interleaved(x, head_dim), theta), head_dim)
+    return _rotate(x, theta)
+
+
+def _rotate(x: Tensor, theta: Tensor) -> Tensor:
+    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * torch.polar(
+        torch.ones_like(theta), theta
+    )
+    return torch.view_as_real(turned).flatten(-2)
+
+
+_MISTAKES = [  # what a wrong answer equals, and what is said of it
+    (
+        lambda x, p, base: _rotary(x, p, base, factor=-1),
+        "it turns clockwise: look at the sign of sin; (1, 0) goes to (cos, sin)",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base, factor=math.pi / 180),
+        "the angles are in degrees: p·base^(-2i/d) already is in radians",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base, factor=2 * math.pi),
+        "a factor 2π too much: pair 0 turns by 1 radian a position",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: i / d),
+        "the exponent is wrong: i/d, so that the pairs slow down half as fast; pair i has 2i/d",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: 4 * i / d),
+        "the exponent is wrong: 4i/d; if your index already counts 0, 2, 4, …, don't double it again",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: 2 * i / (d - 2)),
+        "the exponent is wrong: i/(d/2 - 1), with which the last pair reaches the base; the paper has 2i/d",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: -2 * i / d),
+        "the exponent has the wrong sign: the pairs get faster; multiply by base^(-2i/d)",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: 0 * i),
+        "every pair turns at the speed of pair 0: multiply the position by base^(-2i/d)",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base, halves=True),
+        "the other layout: it turns dimension i with i + d/2; here pairs are neighbours, 2i and 2i + 1",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p + 1, base),
+        "that is the turn of the next position: positions count from 0, and position 0 stays as it is",
+    ),
+    (
+        lambda x, p, base: _rotary(x, torch.arange(x.shape[-2]), base),
+        "it turns by 0, 1, 2, … whatever the positions are: use the argument",
+    ),
+    (
+        lambda x, p, base: _rotary(x.transpose(0, 1), p, base).transpose(0, 1),
+        "the positions are taken along the first axis, the heads: tokens stand on the axis before the last",
+    ),
+    (
+        lambda x, p, base: (
+            x + _rotary(torch.tensor([1.0, 0.0], dtype=x.dtype).repeat(x.shape[-1] // 2), p, base)
+        ),
+        "it adds cosines and sines: multiply, pair by pair",
+    ),
+]
+
+
+@exercise(
+    "Both sides are turned, each by its own positions, and both the same way round.",
+    "q: rotate(q, angles(m, d)). Then a matrix product, and √d as in chapter 1.",
+    """Rows of queries times columns of keys, (2, d) and (3, d) → (2, 3):
+>>> q, k = torch.ones(2, 4), torch.ones(3, 4)
+>>> (q @ k.T).shape
+torch.Size([2, 3])""",
+    well_done="shift all positions by any number, and no score changes.",
+)
+def relative_scores(answer: Answer) -> None:
+    head_dim, m, n = 8, torch.tensor([5, 6, 11]), torch.tensor([0, 2, 5, 9])
+    draw = partial(torch.randn, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    q, k = draw(3, head_dim), draw(4, head_dim)
+
+    def scores(side: float = 1, other: float = 1, layouts=("interleaved", "interleaved")) -> Tensor:
+        turned = (
+            rotate(x, sign * angles(p, head_dim), layout=layout)
+            for x, p, sign, layout in zip((q, k), (m, n), (side, other), layouts)
+        )
+        return next(turned) @ next(turned).T / math.sqrt(head_dim)
+
+    got = answer.tensor(q, k, m, n, shape=(3, 4))
+    same = partial(torch.allclose, got, atol=1e-5)
+    if same(scores()):
+        return
+    if same(scores(layouts=("half_split", "half_split"))):
+        wrong("the other layout on both sides: relative, but not with this chapter's keys; turn neighbours")
+    if same(math.sqrt(head_dim) * scores()):
+        wrong("the scores are √d too large: divide by √d, as in chapter 1")
+    if same(scores(0, 0)):
+        wrong("nothing is turned: the scores don't depend on positions")
+    if same(scores(0, 1)):
+        wrong("q is left unrotated: the score then depends on n, not on m - n")
+    if same(scores(1, 0)):
+        wrong("k is left unrotated: the score then depends on m, not on m - n")
+    if same(scores(1, -1)) or same(scores(-1, 1)):
+        wrong("one side is turned the other way: the score depends on m + n; turn both the same way round")
+    if same(scores(-1, -1)):
+        wrong("both are turned clockwise: relative, but mirrored, n - m takes the place of m - n")
+    if same(scores(layouts=("half_split", "interleaved"))) or same(
+        scores(layouts=("interleaved", "half_split"))
+    ):
+        wrong("mixed layouts: one side turns neighbours, the other halves, and pairs no longer meet")
+    wrong("these are not the scores of turned queries and keys: rotate q by m, k by n, then q @ k.T / √d")
+
+
+@exercise(
+    "Take a head of four. Interleaved, the pairs are (0, 1) and (2, 3). Half-split they are (0, 2) and (1, 3).",
+    "A row of the weight makes one dimension of a query. Reorder the rows of each head, never across heads.",
+    """In a head of four, first the firsts of all pairs, then the seconds:
+>>> torch.arange(4).unflatten(0, (2, 2)).T.flatten().tolist()
+[0, 2, 1, 3]""",
+    well_done="with both weights reordered, the other convention gives the same scores.",
+)
+def half_split_weight(answer: Answer) -> None:
+    heads, head_dim, width = 3, 8, 24
+    weight = torch.randn(
+        heads * head_dim, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    )
+    got = answer.tensor(weight, head_dim, shape=weight.shape)
+    if torch.equal(got, to_half_split(weight, head_dim, dim=0)):
+        return
+    if torch.equal(got, weight):
+        wrong("the weight is unchanged: its rows are still interleaved")
+    if torch.equal(got, to_half_split(weight, head_dim, dim=1)):
+        wrong("columns are reordered: they belong to the input; the rows make the query's dimensions")
+    if torch.equal(got, to_interleaved(weight, head_dim, dim=0)):
+        wrong("that is the way back, from half-split to interleaved")
+    if torch.equal(got, to_half_split(weight, heads * head_dim, dim=0)):
+        wrong("rows of different heads are mixed: reorder within each head of head_dim rows")
+    if torch.equal(
+        got, to_half_split(weight, head_dim, dim=0).unflatten(0, (heads, 2, -1)).flip(1).flatten(0, 2)
+    ):
+        wrong("seconds come first: the first half holds the even dimensions; the pairs turn the other way")
+    if not torch.equal(got.sort(dim=0).values, weight.sort(dim=0).values):
+        wrong("these are not the rows of the weight in another order")
+    wrong("the rows are in another order: within a head first 0, 2, 4, …, then 1, 3, 5, …")
+
+
+@exercise(
+    "Without positions in their vectors, query and key can be the same two vectors for all tokens.",
+    "Start with equal ones: their score is largest at offset 0. Then turn one of them, once and for all.",
+    """A query that is turned ahead meets its key further on, and one that is turned back meets it earlier:
+>>> from posenc.rotary import angles, rotate
+>>> turned = rotate(torch.ones(2), angles(torch.tensor(-1), 2))
+>>> [round(x, 2) for x in turned.tolist()]
+[1.38, -0.3]""",
+    well_done="rotary encoding can point at an offset without looking at any token.",
+)
+def look_back(answer: Answer) -> None:
+    length, head_dim = 48, 64
+    for back in (3, 0, 12):
+        query, key = answer.tensor(back, head_dim, shape=(2, head_dim))
+        m = torch.arange(length)
+        q, k = (rotate(x.expand(length, -1), angles(m, head_dim)) for x in (query, key))
+        everywhere = (q @ k.T / math.sqrt(head_dim)).softmax(dim=-1)
+        weights = (q @ k.T / math.sqrt(head_dim) + causal_bias(length, length)).softmax(dim=-1)
+        best = weights[back:].argmax(dim=-1)
+        if (best == m[back:] - back).all():
+            weight = weights[back:].gather(1, (m[back:] - back)[:, None]).min()
+            if weight > 0.9:
+                continue
+            wrong(
+                f"it looks {back} back, with a weight of {weight:.2f} only: make the vectors longer, "
+                "so that the softmax gets sharp"
+            )
+        if back and (everywhere[:-back].argmax(dim=-1) == m[:-back] + back).all():
+            wrong(f"it looks {back} ahead: turn the other way, or turn the other vector")
+        if (best == m[back:]).all():
+            wrong("it looks at the token itself: query and key have to differ by a turn")
+        if (best == 0).all():
+            wrong("it looks at position 0 whatever the query's position: is a vector zero, or a sign wrong?")
+        wrong(
+            f"the largest weight is not {back} positions back: the turn of every pair is its own speed times {back}"
+        )
+
+
+@exercise(
+    "You know the key before and after the turn. Every position turns it another way.",
+    "Turn the key by all positions at once, and see which result lies next to the cached one.",
+    """The index of the nearest row:
+>>> rows = torch.tensor([[0.0, 1.0], [2.0, 2.0], [5.0, 0.0]])
+>>> (rows - torch.tensor([2.1, 1.8])).norm(dim=-1).argmin().item()
+1""",
+    well_done="a cached key carries its position; a cache that forgets the offset stores the wrong one.",
+)
+def cached_position(answer: Answer) -> None:
+    length, head_dim = 2048, 32
+    key = torch.randn(head_dim, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    for position, rounded in ((3, False), (0, False), (1000, False), (1613, True)):
+        cached = rotate(key, angles(torch.tensor(position), head_dim))
+        if rounded:
+            cached = cached.bfloat16().double()  # as a cache may store it
+        got = answer.number(key, cached, length)
+        if got == position:
+            continue
+        if got == position + 1:
+            wrong(f"{got:.0f} for the key at {position}: positions count from 0")
+        if got == -position or got == length - position:
+            wrong(f"{got:.0f} for the key at {position}: the turn is counted the wrong way round")
+        if position > 6 and abs(got - position % (2 * math.pi)) <= 1:
+            wrong("pair 0 comes round every 6.28 positions: one pair alone does not tell them apart, use all")
+        if rounded:
+            wrong(
+                f"{got:g} for a key at {position} that was stored in bfloat16: a slow pair alone is too rough, "
+                "and no pair agrees to the last digit; take the nearest over all pairs"
+            )
+        wrong(
+            f"{got:g} for the key at {position}: which of the {length} turns of the key is nearest to the cached one?"
+        )
+
+
+@exercise(
+    "Which tensors of the listing have the model's dtype before their product is taken?",
+    "Keep positions as integers and angles in float64. Cast cos and sin, at the very end.",
+    """The same angle, rounded before the cosine and after it:
+>>> angle = torch.tensor(1001.0, dtype=torch.float64)
+>>> [round(x.item(), 2) for x in (angle.bfloat16().double().cos(), angle.cos().bfloat16())]
+[0.56, -0.39]""",
+    well_done="a cosine needs few digits; the angle in it needs many.",
+)
+def tables(answer: Answer) -> None:
+    length, head_dim = 4096, 16
+    exact = angles(torch.arange(length), head_dim)
+    for dtype, limit in ((torch.bfloat16, 4.1e-3), (torch.float32, 2e-7)):
+        got = answer.tensor(length, head_dim, dtype, shape=(2, length, head_dim // 2), dtype=dtype).double()
+
+        def near(theta: Tensor, tolerance: float = limit) -> bool:
+            return bool((got - torch.stack([theta.cos(), theta.sin()])).abs().max() <= tolerance)
+
+        if near(exact):
+            continue
+        low = torch.bfloat16 if dtype == torch.bfloat16 else torch.float32
+        speed = exact[1]
+        if (got.flip(0) - torch.stack([exact.cos(), exact.sin()])).abs().max() <= limit:
+            wrong("sines first: the table holds the cosines, then the sines")
+        if low == torch.bfloat16:
+            if near(torch.arange(length).to(low).double()[:, None] * speed, 0.01):
+                wrong(
+                    "the positions are still in bfloat16, and 257 becomes 256: keep them as integers "
+                    "until they are multiplied"
+                )
+            if near(torch.arange(length)[:, None] * speed.to(low).double(), 0.01):
+                wrong(
+                    "the speeds are still rounded to bfloat16, and a position of 4000 makes the rounding large"
+                )
+            if near(exact.to(low).double(), 0.01):
+                wrong("the angles are rounded to bfloat16 before cos and sin: cast their results instead")
+            if near((torch.arange(length).to(low)[:, None] * speed.to(low)).double(), 0.5):
+                wrong(
+                    "positions, speeds and angles are all in bfloat16: compute in float64, cast cos and sin at the end"
+                )
+        elif near(exact, 2e-3):
+            wrong(
+                "right for bfloat16; for a float32 model the angles need more than float32: compute them in float64"
+            )
+        wrong("the table is off by more than rounding its numbers explains: cos and sin of p·10000^(-2i/d)")
+
+
+@exercise(
+    "Only the base changes. Pair 0 has exponent 0, so it keeps its speed with any base.",
+    "The last pair turns by base^(-(d-2)/d) a position. It is to turn by 1/scale of that.",
+    """With d = 4, the last of two pairs has exponent -2/4. A base 9 times as large slows it by 3:
+>>> base = 100.0
+>>> round((9 * base) ** (-2 / 4) / base ** (-2 / 4), 3)
+0.333""",
+    well_done="the fastest pair keeps its speed, the slowest is slowed by exactly the scale.",
+)
+def ntk_base(answer: Answer) -> None:
+    for base, head_dim, scale in ((10_000.0, 16, 4.0), (500.0, 4, 2.5)):
+        got = answer.number(base, head_dim, scale)
+        same = partial(math.isclose, got, rel_tol=1e-9)
+        if same(base * scale ** (head_dim / (head_dim - 2))):
+            continue
+        for exponent, message in (
+            (
+                1,
+                "base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1",
+            ),
+            (
+                head_dim / (head_dim - 1),
+                "the exponent d/(d - 1) belongs to a last exponent (d - 1)/d: pairs end at (d - 2)/d",
+            ),
+            (
+                (head_dim - 2) / head_dim,
+                "the exponent is upside down: you want base'^((d-2)/d) = scale·base^((d-2)/d)",
+            ),
+            (-head_dim / (head_dim - 2), "a smaller base makes the pairs faster: multiply, don't divide"),
+            (0, "the base is unchanged: the angles of a longer text are then unseen ones"),
+        ):
+            if same(base * scale**exponent):
+                wrong(message)
+        slowest = (got / base) ** (-(head_dim - 2) / head_dim) if got > 0 else math.nan
+        wrong(f"the slowest pair now turns at {slowest:.3g} of its speed, not at 1/{scale:g}")

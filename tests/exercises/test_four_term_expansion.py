@@ -1,0 +1,242 @@
+"""Chapter 3's checks: every mistake is planted and must be called by its name."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from planted import failing_hints, unmet, verdict
+
+from posenc.exercises import four_term_expansion as chapter
+
+# ------------------------------------------------------------------ four parts
+
+
+def right_parts(
+    x, e, w_query, w_key, b_query, b_key, *, e_bias=False, x_bias=True, order=(0, 1, 2, 3), scale=0.5
+):
+    queries = [x @ w_query.T + b_query * x_bias, e @ w_query.T + b_query * e_bias]
+    keys = [x @ w_key.T + b_key * x_bias, e @ w_key.T + b_key * e_bias]
+    found = [q @ k.T / len(w_query) ** scale for q in queries for k in keys]
+    return torch.stack([found[i] for i in order])
+
+
+def parts_with(**options):
+    return lambda *inputs: right_parts(*inputs, **options)
+
+
+def joined_the_other_way(x, e, w_query, w_key, b_query, b_key):
+    """W_q W_kᵀ as the matrix between; it fits where d_head = d."""
+    return torch.stack([a @ w_query @ w_key.T @ b.T for a in (x, e) for b in (x, e)]) / math.sqrt(
+        len(w_query)
+    )
+
+
+def scaled_by_the_model(x, e, w_query, *rest):
+    return right_parts(x, e, w_query, *rest) * math.sqrt(len(w_query) / x.shape[1])
+
+
+def without(*names):
+    def parts(x, e, w_query, w_key, b_query, b_key):
+        return right_parts(x, e, w_query, w_key, b_query * ("q" not in names), b_key * ("k" not in names))
+
+    return parts
+
+
+def first_term_only(*inputs):
+    found = right_parts(*inputs)
+    return torch.stack([found[0], found[1], found[2], found[2]])
+
+
+# ---------------------------------------------------------------- joint matrix
+
+
+def right_joint(w_query, w_key):
+    return w_query.T @ w_key
+
+
+# ---------------------------------------------------------------------- shares
+
+
+def right_seen(terms, *, over=-1, power=2.0, root=1.0, centre=True):
+    if centre:
+        terms = terms - terms.mean(over, keepdim=True)
+    energy = terms.abs().pow(power).sum((-1, -2)) ** root
+    return energy / energy.sum()
+
+
+def seen_with(**options):
+    return lambda terms: right_seen(terms, **options)
+
+
+def energies(terms):
+    return (terms - terms.mean(-1, keepdim=True)).square().sum((-1, -2))
+
+
+def over_the_sum(terms):
+    total = (terms - terms.mean(-1, keepdim=True)).sum(0)
+    return energies(terms) / total.square().sum()
+
+
+# --------------------------------------------------------------------- realise
+
+
+def right_realise(vectors, wanted):
+    solved = torch.linalg.lstsq(vectors, wanted, driver="gelsd").solution
+    return torch.linalg.lstsq(vectors, solved.T, driver="gelsd").solution.T
+
+
+def as_if_orthonormal(vectors, wanted):
+    return vectors.T @ wanted @ vectors
+
+
+def as_if_orthogonal(vectors, wanted):
+    unit = vectors / vectors.norm(dim=-1, keepdim=True)
+    return unit.T @ wanted @ unit
+
+
+def forgot_the_transpose(vectors, wanted):
+    back = torch.linalg.pinv(vectors)
+    return back @ wanted @ (back if len(back) == len(vectors) else back.T)
+
+
+def one_side(vectors, wanted):
+    back = torch.linalg.pinv(vectors)
+    return back @ wanted if len(back) == len(vectors) else back @ wanted @ back.T
+
+
+# ------------------------------------------------------------------ tied, TUPE
+
+
+def right_untied(x, e, w_query, w_key, u_query, u_key, *, keep=(0,), content="w", position="u", divide=None):
+    zero = torch.zeros(len(w_query), dtype=x.dtype)
+    weights = {"w": (w_query, w_key), "u": (u_query, u_key)}
+    first = right_parts(x, e, *weights[content], zero, zero)
+    second = right_parts(x, e, *weights[position], zero, zero)
+    return (first[list(keep)].sum(0) + second[3]) / (divide or math.sqrt(2))
+
+
+def untied_with(**options):
+    return lambda *inputs: right_untied(*inputs, **options)
+
+
+PLANTED = [
+    ("parts", parts_with(scale=0.0), "the scale is missing"),
+    ("parts", parts_with(scale=1.0), "it divides by d_head"),
+    ("parts", scaled_by_the_model, "it divides by √d_model"),
+    ("parts", parts_with(order=(0, 2, 1, 3)), "the cross terms are exchanged"),
+    ("parts", lambda *inputs: right_parts(*inputs).mT, "transposed: rows are queries"),
+    ("parts", without("q", "k"), "the biases are forgotten"),
+    ("parts", without("k"), "b_key is forgotten"),
+    ("parts", without("q"), "b_query is forgotten"),
+    ("parts", parts_with(x_bias=False, e_bias=True), "the biases went with the position"),
+    ("parts", parts_with(e_bias=True), "the biases are counted twice"),
+    (
+        "parts",
+        lambda x, e, w_query, w_key, *b: right_parts(x, e, w_query.T, w_key.T, *b),
+        "W_q W_kᵀ stands between the vectors: nn.Linear stores",
+    ),
+    ("parts", joined_the_other_way, "W_q W_kᵀ stands between the vectors, and the biases are forgotten"),
+    (
+        "parts",
+        lambda x, e, w_query, w_key, b_query, b_key: right_parts(x, e, w_key, w_query, b_key, b_query),
+        "query and key have changed places",
+    ),
+    ("parts", parts_with(order=(3, 1, 2, 0)), "the parts are not in the order"),
+    ("parts", first_term_only, "the term position with position is not right"),
+    ("joint", lambda w_query, w_key: w_query @ w_key.T, "that is W_q W_kᵀ"),
+    ("joint", lambda w_query, w_key: w_key.T @ w_query, "transposed, W_kᵀ W_q"),
+    (
+        "joint",
+        lambda w_query, w_key: w_query.T @ w_key / len(w_key) ** 0.5,
+        "the 1/√d_head is not part of it",
+    ),
+    (
+        "joint",
+        lambda w_query, w_key: (right_joint(w_query, w_key) + right_joint(w_key, w_query)) / 2,
+        "symmetric",
+    ),
+    ("joint", lambda w_query, w_key: 2 * w_query.T @ w_key, "xᵀ M y is not (W_q x)ᵀ (W_k y)"),
+    ("seen", seen_with(centre=False), "the row means are still in"),
+    ("seen", seen_with(over=-2), "the mean of each column"),
+    ("seen", seen_with(over=(-1, -2)), "one mean a matrix"),
+    ("seen", seen_with(root=0.5), "shares of the root"),
+    ("seen", seen_with(power=1.0), "sums of sizes"),
+    ("seen", over_the_sum, "it divides by the energy of the sum"),
+    ("seen", energies, "those are the energies"),
+    ("seen", lambda terms: torch.full((4,), 0.25, dtype=terms.dtype), "these are not the shares"),
+    ("realise", lambda s, wanted: right_realise(s, wanted.T), "it realises the transpose"),
+    ("realise", as_if_orthonormal, "only if the vectors are at right angles and of length 1"),
+    ("realise", as_if_orthogonal, "length 1 is not enough"),
+    ("realise", forgot_the_transpose, "the transpose is missing on the right"),
+    ("realise", one_side, "it undoes the left side alone"),
+    ("realise", lambda s, wanted: torch.eye(8, dtype=s.dtype), "vectors @ M @ vectors.T is not wanted"),
+    ("tied", lambda w: torch.cat([w, w], dim=-1) / 2, "it halves both"),
+    ("tied", lambda w: torch.cat([w, 0 * w], dim=-1), "one half is 0"),
+    ("tied", lambda w: torch.cat([0 * w, w], dim=-1), "one half is 0"),
+    ("tied", lambda w: torch.cat([w, -w], dim=-1), "that is the weight of x - e"),
+    ("tied", lambda w: w.repeat_interleave(2, dim=-1), "columns alternate"),
+    ("tied", lambda w: torch.ones(3, 10, dtype=w.dtype), "is not (x + e) @ w.T"),
+    ("untied", untied_with(divide=1.0), "the √2 is missing"),
+    ("untied", untied_with(divide=2.0), "it divides by 2"),
+    ("untied", untied_with(divide=math.sqrt(2 / 3)), "1/√d_head is missing"),
+    ("untied", untied_with(divide=math.sqrt(1 / 3)), "1/√d_head is missing"),
+    ("untied", untied_with(position="w"), "the positions still pass through w_query"),
+    ("untied", untied_with(keep=(0, 1, 2)), "the cross terms are still in"),
+    ("untied", untied_with(keep=(0, 1, 2, 3)), "the cross terms are still in"),
+    ("untied", untied_with(content="u", position="w"), "the weights are exchanged"),
+    ("untied", untied_with(keep=(1,)), "this is not (content with content by w"),
+]
+
+RIGHT = [
+    ("parts", right_parts),
+    ("joint", right_joint),
+    ("joint", lambda w_query, w_key: torch.einsum("hi,hj->ij", w_query, w_key)),
+    ("seen", right_seen),
+    ("realise", right_realise),
+    ("tied", lambda w: w.repeat(1, 2)),
+    ("untied", right_untied),
+]
+
+RUBBISH = [
+    (lambda *inputs: None, "it returned None"),
+    (lambda *inputs: 3, "it returned an int"),
+    (lambda *inputs: np.zeros(3), "it returned a NumPy array"),
+    (lambda *inputs: torch.zeros(1, 1), "the result has shape (1, 1)"),
+    (lambda *inputs: 1 / 0, "it raised ZeroDivisionError"),
+    (lambda *inputs: inputs[0].zero_(), "it changed its input"),
+]
+NAMES = sorted({planted[0] for planted in PLANTED})
+
+
+@pytest.mark.parametrize("name, answer, words", PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
+def test_the_mistake_is_named(name, answer, words, capsys):
+    line = verdict(capsys, name, answer)
+    assert line.startswith("✗") and words in line
+
+
+@pytest.mark.parametrize("name, answer", RIGHT)
+def test_right_answers_pass(name, answer, capsys):
+    assert verdict(capsys, name, answer).startswith("✓")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("answer, words", RUBBISH, ids=[words for _, words in RUBBISH])
+def test_rubbish_gets_one_clear_line(name, answer, words, capsys):
+    line = verdict(capsys, name, answer)
+    assert line.startswith("✗") and words in line and "\n" not in line
+
+
+def test_a_right_answer_of_another_precision_or_with_nan_is_refused(capsys):
+    rounded = verdict(capsys, "joint", lambda a, b: right_joint(a, b).float())
+    assert "torch.float32, expected torch.float64" in rounded
+    assert "NaN" in verdict(capsys, "joint", lambda a, b: right_joint(a, b) * torch.nan)
+
+
+def test_every_message_has_its_mistake(capsys):
+    assert unmet(chapter, [verdict(capsys, name, answer) for name, answer, _ in PLANTED]) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hints_show_what_they_promise(name):
+    assert failing_hints(name) == 0

@@ -1,0 +1,274 @@
+"""Chapter 4's checks: every mistake is planted and must be called by its name."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from planted import failing_hints, unmet, verdict
+
+from posenc.exercises import rotary_encoding as chapter
+from posenc.rotary import angles, rotate, to_half_split, to_interleaved
+
+# --- 4.1 turn
+
+
+def right_turn(v, angle, *, rows=lambda c, s: ((c, -s), (s, c))):
+    return torch.tensor(rows(math.cos(angle), math.sin(angle)), dtype=v.dtype) @ v
+
+
+def turn_with(rows):
+    return partial(right_turn, rows=rows)
+
+
+# --- 4.2 rotary
+
+
+def right_rotary(
+    x, p, base, *, sign=1, exponent=2, start=0, units=1.0, layout="interleaved", dtype=torch.float64
+):
+    d = x.shape[-1]
+    speed = base ** (-exponent * torch.arange(d // 2, dtype=dtype) / d)
+    theta = sign * units * (p + start)[:, None].to(dtype) * speed
+    return rotate(x, theta.double(), layout=layout)
+
+
+def rotary_with(**options):
+    return partial(right_rotary, **options)
+
+
+def by_hand(x, p, base, *, first_sign=-1, order=1):
+    theta = p[:, None] * base ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
+    a, b = x[..., 0::2], x[..., 1::2]
+    pair = [a * theta.cos() + first_sign * b * theta.sin(), a * theta.sin() + b * theta.cos()]
+    return torch.stack(pair[::order], dim=-1).flatten(-2)
+
+
+def ignores_positions(x, p, base):
+    return right_rotary(x, torch.arange(len(p)), base)
+
+
+def heads_for_tokens(x, p, base):
+    return right_rotary(x.transpose(0, 1), p, base).transpose(0, 1)
+
+
+def adds(x, p, base):
+    theta = p[:, None] * base ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
+    return x + torch.stack([theta.cos(), theta.sin()], dim=-1).flatten(-2)
+
+
+def other_angle(x, p, base):
+    return right_rotary(x, 2 * p, base)
+
+
+# --- 4.3 relative_scores
+
+
+def right_scores(q, k, m, n, *, signs=(1, 1), layouts=("interleaved",) * 2, scale=True):
+    d = q.shape[-1]
+    q = rotate(q, signs[0] * angles(m, d), layout=layouts[0])
+    k = rotate(k, signs[1] * angles(n, d), layout=layouts[1])
+    return q @ k.T / (math.sqrt(d) if scale else 1)
+
+
+def scores_with(**options):
+    return partial(right_scores, **options)
+
+
+HALVES, PAIRS = "half_split", "interleaved"
+
+# --- 4.4 look_back
+
+
+def right_look_back(back, d, *, size=20.0, sign=1):
+    key = size * torch.ones(d, dtype=torch.float64)
+    return torch.stack([rotate(key, angles(torch.tensor(-sign * back), d)), key])
+
+
+def turns_the_key(back, d):
+    query = 20 * torch.ones(d, dtype=torch.float64)
+    return torch.stack([query, rotate(query, angles(torch.tensor(back), d))])
+
+
+def one_angle_for_all(back, d):
+    key = 20 * torch.ones(d, dtype=torch.float64)
+    return torch.stack([rotate(key, torch.full((d // 2,), -float(back), dtype=torch.float64)), key])
+
+
+# --- 4.5 cached_position
+
+
+def turns(key, length, *, start=0):
+    return rotate(key.expand(length, -1), angles(torch.arange(start, start + length), len(key)))
+
+
+def right_position(key, cached, length):
+    return (turns(key, length) - cached).norm(dim=-1).argmin()
+
+
+def first_close(key, cached, length):
+    close = torch.isclose(turns(key, length), cached, atol=1e-6).all(dim=-1)
+    return close.nonzero()[0].item() if close.any() else 0
+
+
+def by_pair(key, cached, length, *, pair):
+    a, b = (torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())[pair] for x in (cached, key))
+    theta = ((a / b).angle() + 1e-9) % (2 * math.pi)
+    return round((theta / angles(torch.tensor(1), len(key))[pair]).item())
+
+
+# --- 4.6 half_split_weight
+
+
+def seconds_first(weight, head_dim):
+    return weight.unflatten(0, (-1, head_dim // 2, 2)).transpose(1, 2).flip(1).flatten(0, 2)
+
+
+# --- 4.7 tables
+
+
+def right_tables(length, d, dtype, *, position=None, speed=None, angle=None, flip=False, scale=1.0):
+    p = torch.arange(length).to(position or torch.int64)
+    f = 10_000 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    f = f.to(speed or torch.float64)
+    theta = (
+        (p[:, None] * f).to(angle or torch.float64)
+        if position and speed
+        else p.double()[:, None] * f.double()
+    )
+    theta = scale * theta.to(angle or torch.float64).double()
+    rows = [theta.cos(), theta.sin()]
+    return torch.stack(rows[::-1] if flip else rows).to(dtype)
+
+
+def low(*names, only=None):
+    """The table with these parts in the model's dtype; `only` for one dtype, right for the others."""
+    return lambda length, d, dtype: right_tables(
+        length, d, dtype, **({name: dtype for name in names} if only in (None, dtype) else {})
+    )
+
+
+# --- 4.8 ntk_base
+
+
+def power(exponent):
+    return lambda base, d, scale: base * scale ** exponent(d)
+
+
+PLANTED = [
+    ("turn", lambda v, a: right_turn(v, -a), "wrong way round: you turned by -angle"),
+    ("turn", lambda v, a: right_turn(v, math.radians(a)), "taken for degrees"),
+    ("turn", turn_with(lambda c, s: ((s, c), (c, -s))), "have changed places"),
+    ("turn", turn_with(lambda c, s: ((c, s), (s, -c))), "it mirrors the vector"),
+    ("turn", turn_with(lambda c, s: ((-c, s), (-s, -c))), "it mirrors the vector"),
+    (
+        "turn",
+        lambda v, a: v[0] * torch.tensor([math.cos(a), math.sin(a)]).double(),
+        "the second number is lost",
+    ),
+    ("turn", turn_with(lambda c, s: ((c, s), (s, c))), "the length went from"),
+    ("turn", lambda v, a: v + 2 * a, "the length went from"),
+    ("turn", turn_with(lambda c, s: torch.tensor([[c, -s], [s, c]]).tolist()), "right to six digits"),
+    ("turn", lambda v, a: right_turn(v, 2 * a), "by 1.0 radians is not"),
+    ("rotary", rotary_with(sign=-1), "it turns clockwise"),
+    ("rotary", rotary_with(units=math.pi / 180), "in degrees"),
+    ("rotary", rotary_with(units=2 * math.pi), "a factor 2π too much"),
+    ("rotary", rotary_with(exponent=1), "the exponent is wrong: i/d"),
+    ("rotary", rotary_with(exponent=4), "the exponent is wrong: 4i/d"),
+    ("rotary", rotary_with(exponent=16 / 6), "the exponent is wrong: i/(d/2 - 1)"),
+    ("rotary", rotary_with(exponent=-2), "the exponent has the wrong sign"),
+    (
+        "rotary",
+        lambda x, p, b: rotate(x, p.double()[:, None].expand(-1, x.shape[-1] // 2)),
+        "at the speed of pair 0",
+    ),
+    ("rotary", rotary_with(layout="half_split"), "the other layout"),
+    ("rotary", rotary_with(start=1), "the next position"),
+    ("rotary", ignores_positions, "whatever the positions are"),
+    ("rotary", heads_for_tokens, "along the first axis, the heads"),
+    ("rotary", adds, "it adds cosines and sines"),
+    ("rotary", lambda x, p, b: right_rotary(x, p, 10_000.0), "the base is not used"),
+    ("rotary", rotary_with(start=2), "the token at position 0 has changed"),
+    ("rotary", partial(by_hand, first_sign=1), "the lengths have changed"),
+    ("rotary", other_angle, "not the pairs of neighbours turned"),
+    ("rotary", rotary_with(dtype=torch.float32), "wrong at position 1,000,000"),
+    ("rotary", rotary_with(dtype=torch.bfloat16), "not the pairs of neighbours turned"),
+    ("relative_scores", scores_with(scale=False), "√d too large"),
+    ("relative_scores", scores_with(signs=(0, 0)), "nothing is turned"),
+    ("relative_scores", scores_with(signs=(0, 1)), "q is left unrotated"),
+    ("relative_scores", scores_with(signs=(1, 0)), "k is left unrotated"),
+    ("relative_scores", scores_with(signs=(1, -1)), "one side is turned the other way"),
+    ("relative_scores", scores_with(signs=(-1, 1)), "one side is turned the other way"),
+    ("relative_scores", scores_with(signs=(-1, -1)), "both are turned clockwise"),
+    ("relative_scores", scores_with(layouts=(HALVES, PAIRS)), "mixed layouts"),
+    ("relative_scores", scores_with(layouts=(PAIRS, HALVES)), "mixed layouts"),
+    ("relative_scores", scores_with(layouts=(HALVES, HALVES)), "the other layout on both sides"),
+    ("relative_scores", lambda q, k, m, n: right_scores(q, k, m + 1, n), "not the scores of turned queries"),
+    ("look_back", partial(right_look_back, sign=-1), "it looks 3 ahead"),
+    ("look_back", partial(right_look_back, size=1.0), "with a weight of"),
+    ("look_back", partial(right_look_back, sign=0), "it looks at the token itself"),
+    ("look_back", lambda back, d: torch.zeros(2, d).double(), "it looks at position 0"),
+    ("look_back", one_angle_for_all, "the largest weight is not 3 positions back"),
+    ("cached_position", lambda *a: right_position(*a) + 1, "4 for the key at 3: positions count from 0"),
+    ("cached_position", lambda k, c, n: n - right_position(k, c, n), "the wrong way round"),
+    ("cached_position", lambda *a: -right_position(*a), "the wrong way round"),
+    ("cached_position", partial(by_pair, pair=0), "pair 0 comes round every 6.28 positions"),
+    ("cached_position", partial(by_pair, pair=-1), "that was stored in bfloat16"),
+    ("cached_position", first_close, "that was stored in bfloat16"),
+    ("cached_position", lambda *a: 7, "7 for the key at 3: which of the 2048"),
+    ("half_split_weight", lambda w, d: w.clone(), "the weight is unchanged"),
+    ("half_split_weight", lambda w, d: to_half_split(w, d, dim=1), "columns are reordered"),
+    ("half_split_weight", lambda w, d: to_interleaved(w, d, dim=0), "that is the way back"),
+    ("half_split_weight", lambda w, d: to_half_split(w, len(w), dim=0), "rows of different heads are mixed"),
+    ("half_split_weight", seconds_first, "seconds come first"),
+    ("half_split_weight", lambda w, d: 2 * w, "not the rows of the weight in another order"),
+    ("half_split_weight", lambda w, d: w.flip(0), "the rows are in another order"),
+    ("tables", partial(right_tables, flip=True), "sines first"),
+    ("tables", low("position"), "the positions are still in bfloat16"),
+    ("tables", low("speed"), "the speeds are still rounded"),
+    ("tables", low("angle"), "the angles are rounded to bfloat16"),
+    ("tables", low("position", "speed", "angle"), "positions, speeds and angles are all in bfloat16"),
+    ("tables", low("angle", only=torch.float32), "the angles need more than float32"),
+    ("tables", partial(right_tables, scale=2.0), "off by more than rounding"),
+    ("ntk_base", power(lambda d: 1), "base·scale: the slowest pair is then slowed by less"),
+    ("ntk_base", power(lambda d: d / (d - 1)), "the exponent d/(d - 1)"),
+    ("ntk_base", power(lambda d: (d - 2) / d), "the exponent is upside down"),
+    ("ntk_base", power(lambda d: -d / (d - 2)), "a smaller base makes the pairs faster"),
+    ("ntk_base", power(lambda d: 0), "the base is unchanged"),
+    ("ntk_base", power(lambda d: 2), "the slowest pair now turns at"),
+]
+
+RIGHT = [
+    ("turn", right_turn),
+    ("rotary", right_rotary),
+    ("rotary", by_hand),
+    ("relative_scores", right_scores),
+    ("look_back", right_look_back),
+    ("look_back", turns_the_key),
+    ("cached_position", right_position),
+    ("half_split_weight", lambda w, d: to_half_split(w, d, dim=0)),
+    ("tables", right_tables),
+    ("ntk_base", power(lambda d: d / (d - 2))),
+]
+
+
+@pytest.mark.parametrize("name, answer, words", PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
+def test_the_mistake_is_named(name, answer, words, capsys):
+    line = verdict(capsys, name, answer)
+    assert line.startswith("✗") and words in line
+
+
+@pytest.mark.parametrize("name, answer", RIGHT)
+def test_right_answers_pass(name, answer, capsys):
+    assert verdict(capsys, name, answer).startswith("✓")
+
+
+def test_every_message_has_its_mistake(capsys):
+    lines = [verdict(capsys, name, answer) for name, answer, _ in PLANTED]
+    assert unmet(chapter, lines) == []
+    assert [m for _, m in chapter._MISTAKES if not any(m in line for line in lines)] == []
+
+
+@pytest.mark.parametrize("name", sorted({planted[0] for planted in PLANTED}))
+def test_hints_show_what_they_promise(name):
+    assert failing_hints(name) == 0

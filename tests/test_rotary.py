@@ -1,0 +1,466 @@
+"""The rotary encoding: a rotation, relative, exact at any position, in both layouts, and inputs it refuses."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.func import grad, vmap
+
+from posenc import rotary
+from posenc.additive import shift_matrix, sinusoidal
+from posenc.rotary import angles, interpolated, ntk, rotate, to_half_split, to_interleaved
+
+LAYOUTS = list(rotary.LAYOUTS)
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+# Rounding of the result's numbers, which are smaller than 8: half a unit in the last place, and some for the
+# arithmetic before it. The smallest mistake that a test below plants is larger by a factor of ten.
+ROUNDING = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 4e-2}
+
+calm = settings(deadline=None)  # the first call of an operation takes long, on a busy machine too long
+positions_of_any_size = st.integers(-(2**31), 2**31)
+
+
+def draw(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def by_complex_numbers(x, theta, layout="interleaved"):
+    """Independent of the module: float64, one number at a time where it matters."""
+    pairs = theta.shape[-1]
+    head, rest = x[..., : 2 * pairs].double(), x[..., 2 * pairs :].double()
+    first, second = (
+        (head[..., 0::2], head[..., 1::2]) if layout == "interleaved" else head.tensor_split(2, dim=-1)
+    )
+    turned = (first + 1j * second) * torch.exp(1j * theta)
+    parts = [turned.real, turned.imag]
+    whole = torch.stack(parts, -1).flatten(-2) if layout == "interleaved" else torch.cat(parts, -1)
+    return torch.cat([whole, rest.expand(*whole.shape[:-1], rest.shape[-1])], dim=-1)
+
+
+# --- angles ----------------------------------------------------------------------------------
+
+
+def test_angles_equal_the_formula_number_by_number():
+    theta = angles(torch.tensor([0, 1, -7, 131_071]), 6, base=100.0)
+    assert theta.dtype == torch.float64 and theta.shape == (4, 3)
+    for row, position in enumerate((0, 1, -7, 131_071)):
+        for i in range(3):
+            assert theta[row, i].item() == pytest.approx(position / 100 ** (2 * i / 6), rel=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_positions_of_any_integer_dtype_and_shape(dtype):
+    positions = torch.tensor([[3, 3], [0, 100]], dtype=dtype)
+    theta = angles(positions, 8)
+    assert theta.shape == (2, 2, 4)
+    assert torch.equal(theta, angles(positions.long(), 8))
+    assert angles(positions[:0], 8).shape == (0, 2, 4) and angles(torch.tensor(5), 8).shape == (4,)
+
+
+def test_no_wavelength_is_longer_than_the_docstring_says():
+    wavelengths = 2 * math.pi / angles(torch.tensor(1), 128, base=10_000.0)
+    assert wavelengths[0].item() == pytest.approx(2 * math.pi)
+    assert wavelengths[-1].item() == pytest.approx(2 * math.pi * 10_000 ** (126 / 128))
+
+
+# --- rotate ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@calm
+@given(
+    shape=st.lists(st.integers(0, 3), max_size=2),
+    tokens=st.integers(0, 5),
+    pairs=st.integers(1, 9),
+    rest=st.integers(0, 5),
+    start=positions_of_any_size,
+    dtype=st.sampled_from(DTYPES),
+    narrow=st.booleans(),
+)
+def test_equals_complex_multiplication(layout, shape, tokens, pairs, rest, start, dtype, narrow):
+    """Any leading axes, also empty ones; any position; odd sizes with dimensions that are left alone."""
+    x = draw(*shape, tokens, 2 * pairs + rest, dtype=dtype)
+    theta = angles(start + torch.arange(tokens), 2 * pairs)
+    if narrow:
+        theta = theta.float()
+    got = rotate(x, theta, layout=layout)
+    assert got.dtype == dtype and got.shape == x.shape
+    expected = by_complex_numbers(x, theta.double(), layout)
+    rounding = max(ROUNDING[dtype], 1e-6 if narrow else 0)  # float32 angles have float32 cosines
+    torch.testing.assert_close(got.double(), expected, rtol=0, atol=rounding)
+    assert torch.equal(got[..., 2 * pairs :], x[..., 2 * pairs :])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@calm
+@given(m=positions_of_any_size, n=positions_of_any_size, shift=st.integers(-(10**6), 10**6))
+def test_scores_depend_on_the_offset_only(layout, m, n, shift):
+    turn = partial(rotate, layout=layout)
+    q, k = draw(2, 16)
+    near, far = (
+        turn(q, angles(torch.tensor(m + s), 16)) @ turn(k, angles(torch.tensor(n + s), 16))
+        for s in (0, shift)
+    )
+    # a float64 angle near 2^31 is known to 2^-22 = 2.4e-7
+    assert abs(near - far) < 1e-5
+    assert abs(near - q @ turn(k, angles(torch.tensor(n - m), 16))) < 1e-5
+
+
+def test_a_side_that_is_left_out_or_turned_back_is_not_relative():
+    q, k = draw(2, 16)
+    for first, second in ((0, 1), (1, 0), (1, -1)):
+        scores = [
+            rotate(q, first * angles(torch.tensor(m), 16))
+            @ rotate(k, second * angles(torch.tensor(m - 3), 16))
+            for m in (5, 9)
+        ]
+        assert abs(scores[0] - scores[1]) > 0.1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@calm
+@given(a=st.integers(-5000, 5000), b=st.integers(-5000, 5000))
+def test_rotations_add_up_and_keep_lengths(layout, a, b):
+    turn = partial(rotate, layout=layout)
+    x, (first, second, both) = draw(3, 12), angles(torch.tensor([a, b, a + b]), 12)
+    torch.testing.assert_close(turn(turn(x, first), second), turn(x, both), rtol=0, atol=1e-10)
+    torch.testing.assert_close(turn(x, both).norm(dim=-1), x.norm(dim=-1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_position_0_is_the_identity(layout, dtype):
+    x = draw(2, 3, 10, dtype=dtype)
+    assert torch.equal(rotate(x, angles(torch.zeros(3, dtype=torch.long), 10), layout=layout), x)
+
+
+def test_the_first_unit_vector_goes_to_cosine_and_sine():
+    """Counter-clockwise, in the second pair too."""
+    x = torch.eye(4, dtype=torch.float64)
+    theta = angles(torch.tensor(1), 4, base=100.0)
+    cos, sin = math.cos(0.1), math.sin(0.1)
+    assert rotate(x, theta)[0].tolist() == pytest.approx([math.cos(1), math.sin(1), 0, 0])
+    assert rotate(x, theta)[3].tolist() == pytest.approx([0, 0, -sin, cos])
+    assert rotate(x, theta, layout="half_split")[1].tolist() == pytest.approx([0, cos, 0, sin])
+
+
+def test_the_sinusoid_is_a_turned_constant():
+    positions = torch.arange(-20, 40)
+    constant = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(8)
+    turned = rotate(constant.expand(60, -1), angles(positions, 16))
+    pe = sinusoidal(positions, 16, dtype=torch.float64)
+    torch.testing.assert_close(turned.unflatten(-1, (-1, 2)).flip(-1).flatten(-2), pe, rtol=0, atol=1e-12)
+    back = rotate(torch.eye(16, dtype=torch.float64), angles(torch.tensor(5), 16))
+    torch.testing.assert_close(back, shift_matrix(5, 16), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_far_position_is_as_exact_as_a_near_one(layout, dtype):
+    """float32 angles are off by 2.7e-3 at 131,071, and bfloat16 positions by a whole turn."""
+    far = 131_071
+    x, theta = draw(5, 64, dtype=dtype), angles(far + torch.arange(5), 64)
+    error = (rotate(x, theta, layout=layout).double() - by_complex_numbers(x, theta, layout)).abs().max()
+    assert error < ROUNDING[dtype]
+    float32_angles = theta.float().double() if dtype == torch.float32 else None
+    if float32_angles is not None:
+        low = by_complex_numbers(x, float32_angles, layout)
+        assert (low - by_complex_numbers(x, theta, layout)).abs().max() > 100 * ROUNDING[dtype]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(dtype):
+    """Computed in the dtype itself, products and sums would each be rounded: more than once half a unit."""
+    x, theta = draw(400, 64, dtype=dtype), angles(torch.arange(400), 64)
+    for layout in LAYOUTS:
+        exact = by_complex_numbers(x, theta, layout)
+        unit = torch.finfo(dtype).eps * 2.0 ** exact.abs().clamp(min=1e-3).log2().floor()
+        got = rotate(x, theta, layout=layout).double()
+        assert ((got - exact).abs() / unit).max() < 0.51
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_views_of_any_strides_give_the_same_and_no_input_changes(layout):
+    big = draw(4, 6, 3, 20, dtype=torch.float32)
+    theta = angles(torch.arange(6), 8)
+    views = {
+        "heads and tokens exchanged": big[..., :8].transpose(1, 2),
+        "every second dimension": big.transpose(1, 2)[..., ::2][..., :8],
+        "an odd offset": big.transpose(1, 2)[..., 1:9],
+        "odd strides": draw(6 * 9, dtype=torch.float32).as_strided((6, 8), (9, 1)),
+        "columns": draw(8, 6, dtype=torch.float32).T,
+        "one vector for all": draw(1, 8, dtype=torch.float32).expand(6, 8),
+    }
+    for name, x in views.items():
+        before, angles_before = x.clone(), theta.clone()
+        plain = rotate(x.clone(memory_format=torch.contiguous_format), theta, layout=layout)
+        # vectorised or not, a product and a sum may be rounded once or twice
+        torch.testing.assert_close(
+            rotate(x, theta, layout=layout), plain, rtol=0, atol=1e-6, msg=lambda m: f"{name}: {m}"
+        )
+        assert torch.equal(x, before) and torch.equal(theta, angles_before)
+    x, strided = big[0, :, 0, :8], theta.T.contiguous().T
+    torch.testing.assert_close(rotate(x, strided, layout=layout), rotate(x, theta, layout=layout))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_result_shares_no_memory_with_the_input(layout):
+    """Also where nothing is turned."""
+    for pairs in (0, 2, 4):
+        x = draw(3, 8)
+        before = x.clone()
+        rotate(x, torch.zeros(3, pairs, dtype=torch.float64), layout=layout).add_(1)
+        assert torch.equal(x, before)
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_a_read_only_input_is_read():
+    array = draw(5, 8).numpy()
+    array.setflags(write=False)
+    x = torch.from_numpy(array)
+    for layout in LAYOUTS:
+        got = rotate(x, angles(torch.arange(5), 8), layout=layout)
+        torch.testing.assert_close(got, by_complex_numbers(x, angles(torch.arange(5), 8), layout))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_angles_may_have_a_batch_of_their_own(layout):
+    """Left padding: every sentence has its own positions."""
+    x, positions = draw(2, 3, 4, 8), torch.tensor([[0, 0, 0, 1], [0, 1, 2, 3]])
+    theta = angles(positions, 8)[:, None]  # (2, 1, 4, pairs)
+    got = rotate(x, theta, layout=layout)
+    for row in range(2):
+        torch.testing.assert_close(got[row], rotate(x[row], angles(positions[row], 8), layout=layout))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_gradient_is_the_rotation_back(layout):
+    x, theta = draw(4, 6).requires_grad_(), angles(torch.arange(4), 6)
+    assert torch.autograd.gradcheck(partial(rotate, layout=layout), (x, theta.requires_grad_()))
+    upstream = draw(4, 6, seed=1)
+    rotate(x, theta, layout=layout).backward(upstream)
+    torch.testing.assert_close(x.grad, rotate(upstream, -theta, layout=layout).detach())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_vmap_over_inputs_positions_and_gradients(layout, dtype):
+    x, positions = draw(3, 2, 4, 6, dtype=dtype), torch.arange(12).view(3, 4)
+
+    def turned(x, positions):
+        return rotate(x, angles(positions, 6), layout=layout)
+
+    expected = torch.stack([turned(*both) for both in zip(x, positions)])
+    assert torch.equal(vmap(turned)(x, positions), expected)
+    assert torch.equal(vmap(turned, (0, None))(x, positions[0])[1], turned(x[1], positions[0]))
+
+    def loss(x):
+        return (turned(x, positions[0]) ** 3).sum()
+
+    torch.testing.assert_close(vmap(grad(loss))(x), torch.stack([grad(loss)(one) for one in x]))
+
+
+def test_on_another_device():
+    x = torch.empty(2, 5, 8, device="meta")
+    for layout in LAYOUTS:
+        turned = rotate(x, angles(torch.arange(5, device="meta"), 8), layout=layout)
+        assert turned.device.type == "meta" and turned.shape == x.shape
+
+
+def test_prefill_equals_step_by_step_and_left_padding_changes_nothing():
+    q = draw(7, 16)
+    whole = rotate(q, angles(torch.arange(7), 16))
+    steps = [rotate(q[p : p + 1], angles(torch.tensor([p]), 16)) for p in range(7)]
+    torch.testing.assert_close(torch.cat(steps), whole, rtol=0, atol=0)
+    mask = torch.tensor([0, 0, 1, 1, 1, 1, 1])
+    padded = rotate(q, angles((mask.cumsum(0) - 1).clamp(min=0), 16))
+    torch.testing.assert_close(padded[2:], rotate(q[2:], angles(torch.arange(5), 16)), rtol=0, atol=0)
+
+
+# --- layouts ---------------------------------------------------------------------------------
+
+
+@calm
+@given(
+    heads=st.integers(1, 3),
+    pairs=st.integers(1, 6),
+    rest=st.integers(0, 5),
+    dim=st.sampled_from([0, 1, -1, -2]),
+)
+def test_layouts_convert_there_and_back(heads, pairs, rest, dim):
+    head_dim, rotary_dim = 2 * pairs + rest, 2 * pairs
+    shape = [3, 3]
+    shape[dim] = heads * head_dim
+    x = draw(*shape)
+    there = to_half_split(x, head_dim, dim=dim, rotary_dim=rotary_dim)
+    assert torch.equal(to_interleaved(there, head_dim, dim=dim, rotary_dim=rotary_dim), x)
+    for head in range(heads):
+        one, other = (t.movedim(dim, -1)[..., head * head_dim : (head + 1) * head_dim] for t in (x, there))
+        assert torch.equal(other[..., :pairs], one[..., 0:rotary_dim:2])
+        assert torch.equal(other[..., pairs:rotary_dim], one[..., 1:rotary_dim:2])
+        assert torch.equal(other[..., rotary_dim:], one[..., rotary_dim:])
+
+
+@calm
+@given(rotary_dim=st.sampled_from([2, 4, 8]), start=st.integers(0, 1000))
+def test_a_converted_vector_turns_like_the_original(rotary_dim, start):
+    x, theta = draw(3, 5, 8), angles(start + torch.arange(5), rotary_dim)
+    converted = to_half_split(x, 8, rotary_dim=rotary_dim)
+    turned = to_interleaved(rotate(converted, theta, layout="half_split"), 8, rotary_dim=rotary_dim)
+    torch.testing.assert_close(turned, rotate(x, theta), rtol=0, atol=1e-12)
+    assert (rotate(x, theta, layout="half_split") - rotate(x, theta)).abs().max() > 1e-3 or rotary_dim == 2
+
+
+def test_a_checkpoint_moves_between_conventions_with_its_biases():
+    heads, head_dim, tokens, theta = 3, 8, draw(6, 10), angles(torch.arange(6), 8)
+    weights, biases = draw(2, heads * head_dim, 10, seed=1), draw(2, heads * head_dim, seed=2)
+
+    def scores(weights, biases, layout):
+        q, k = (
+            rotate((tokens @ w.T + b).unflatten(-1, (heads, -1)).transpose(0, 1), theta, layout=layout)
+            for w, b in zip(weights, biases)
+        )
+        return q @ k.mT
+
+    moved = [to_half_split(t, head_dim, dim=1) for t in (weights, biases)]
+    expected = scores(weights, biases, "interleaved")
+    torch.testing.assert_close(scores(*moved, "half_split"), expected)
+    assert (scores(moved[0], biases, "half_split") - expected).abs().max() > 0.1  # the biases forgotten
+    assert (scores(*moved, "interleaved") - expected).abs().max() > 0.1
+    mixed = [
+        torch.stack([new[0], old[1]]) for new, old in zip(moved, (weights, biases))
+    ]  # the keys forgotten
+    assert (scores(*mixed, "half_split") - expected).abs().max() > 0.1
+
+
+def test_conversion_gives_a_copy():
+    for convert in (to_half_split, to_interleaved):
+        x = draw(2, 2)
+        before = x.clone()
+        convert(x, 2).add_(1)
+        assert torch.equal(x, before)
+
+
+# --- longer texts ----------------------------------------------------------------------------
+
+
+@calm
+@given(scale=st.floats(0.5, 64), offset=st.integers(0, 1000))
+def test_interpolated_angles_are_those_of_a_shorter_text(scale, offset):
+    torch.testing.assert_close(
+        interpolated(torch.tensor(offset), 8, scale=scale), angles(torch.tensor(offset), 8) / scale
+    )
+
+
+def test_interpolation_by_four_puts_every_fourth_position_where_one_was():
+    torch.testing.assert_close(interpolated(4 * torch.arange(50), 16, scale=4), angles(torch.arange(50), 16))
+
+
+@calm
+@given(scale=st.floats(0.5, 64), pairs=st.integers(2, 64), base=st.floats(10, 1e6))
+def test_ntk_keeps_the_fastest_pair_and_slows_the_last_by_the_scale(scale, pairs, base):
+    one = torch.tensor(1)
+    ratio = ntk(one, 2 * pairs, scale=scale, base=base) / angles(one, 2 * pairs, base=base)
+    assert ratio[0].item() == pytest.approx(1)
+    assert ratio[-1].item() == pytest.approx(1 / scale)
+    between = ratio[1:-1]
+    assert ((between > min(1, 1 / scale) - 1e-9) & (between < max(1, 1 / scale) + 1e-9)).all()
+
+
+@pytest.mark.parametrize("stretch", [interpolated, ntk])
+def test_scale_1_changes_nothing(stretch):
+    torch.testing.assert_close(stretch(torch.arange(9), 8, scale=1), angles(torch.arange(9), 8))
+
+
+# --- what is refused -------------------------------------------------------------------------
+
+MAKERS = [angles, partial(interpolated, scale=2), partial(ntk, scale=2)]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize(
+    "positions", [torch.arange(3.0), torch.arange(3).bfloat16(), torch.ones(3).bool(), torch.ones(3).cfloat()]
+)
+def test_refuses_positions_that_are_not_integers(make, positions):
+    with pytest.raises(TypeError, match=f"positions are {positions.dtype}: pass integers"):
+        make(positions, 4)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@calm
+@given(st.one_of(st.integers(-10, 0), st.integers(0, 50).map(lambda n: 2 * n + 1)))
+def test_refuses_a_head_without_pairs(make, head_dim):
+    with pytest.raises(ValueError, match=f"head_dim is {head_dim}: .*positive even"):
+        make(torch.arange(3), head_dim)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("base", [0.0, -1.0, math.nan])
+def test_refuses_a_base_that_is_not_positive(make, base):
+    with pytest.raises(ValueError, match="base is .* choose a positive number"):
+        make(torch.arange(3), 4, base=base)
+
+
+@pytest.mark.parametrize("stretch", [interpolated, ntk])
+@pytest.mark.parametrize("scale", [0, -2.0, math.nan])
+def test_refuses_a_scale_that_is_not_positive(stretch, scale):
+    with pytest.raises(ValueError, match="scale is .* a positive number"):
+        stretch(torch.arange(3), 4, scale=scale)
+
+
+def test_ntk_refuses_a_single_pair():
+    with pytest.raises(ValueError, match="head_dim is 2: one pair is both"):
+        ntk(torch.arange(3), 2, scale=2)
+
+
+THETA = angles(torch.arange(5), 8)
+
+
+@pytest.mark.parametrize("layout", ["halves", "", None, "INTERLEAVED"])
+def test_refuses_an_unknown_layout(layout):
+    with pytest.raises(ValueError, match="layout is .*: choose one of 'interleaved', 'half_split'"):
+        rotate(draw(5, 8), THETA, layout=layout)
+
+
+@pytest.mark.parametrize("dtype", [torch.long, torch.bool, torch.complex64])
+def test_refuses_vectors_that_are_not_real_floats(dtype):
+    with pytest.raises(TypeError, match=f"x is {dtype}: pass real floating-point"):
+        rotate(torch.ones(5, 8, dtype=dtype), THETA)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.long])
+def test_refuses_angles_of_low_precision(dtype):
+    with pytest.raises(TypeError, match=f"angles are {dtype}: keep them in float32 or float64"):
+        rotate(draw(5, 8), THETA.to(dtype))
+
+
+def test_refuses_more_pairs_than_there_are():
+    with pytest.raises(ValueError, match="4 angles need 8 dimensions, and x has 7: pass one angle for two"):
+        rotate(draw(5, 7), THETA)
+
+
+@pytest.mark.parametrize("shape", [(4, 8), (5, 2, 8), (1, 8), (8,)])
+def test_refuses_angles_of_other_tokens(shape):
+    """Among them x of shape (T, heads, d), which would be turned by its head's number."""
+    with pytest.raises(
+        ValueError, match="all axes but the last must broadcast .* the tokens just before the last"
+    ):
+        rotate(draw(*shape), THETA)
+
+
+@pytest.mark.parametrize("rotary_dim", [-2, 3, 10])
+@pytest.mark.parametrize("convert", [to_half_split, to_interleaved])
+def test_refuses_to_convert_half_a_pair(convert, rotary_dim):
+    with pytest.raises(ValueError, match=f"rotary_dim is {rotary_dim} and head_dim 8: .* even number from 0"):
+        convert(draw(3, 8), 8, rotary_dim=rotary_dim)
+
+
+@pytest.mark.parametrize("convert", [to_half_split, to_interleaved])
+def test_refuses_to_convert_parts_of_heads(convert):
+    with pytest.raises(ValueError, match="axis -1 of x holds 12 dimensions, not whole heads of 8"):
+        convert(draw(3, 12), 8)
+    with pytest.raises(ValueError, match="rotary_dim is 7"):
+        convert(draw(3, 14), 7)

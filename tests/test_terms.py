@@ -1,0 +1,230 @@
+"""The four terms: their sum, each of them apart, what the softmax sees of them, and inputs they refuse."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from posenc import terms as module
+from posenc.attention import attention_weights, scores
+from posenc.models import SelfAttention
+from posenc.terms import FourTerms, centre, four_terms, shares
+
+
+def random(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def inputs(tokens=5, width=6, head=3, dtype=torch.float64, lead=()):
+    """Content, position and weights as positional arguments, biases as options."""
+    x, e = random(2, *lead, tokens, width, dtype=dtype)
+    w = random(2, *lead, head, width, seed=1, dtype=dtype)
+    b = random(2, *lead, head, seed=2, dtype=dtype)
+    return (x, e, *w), {"query_bias": b[0], "key_bias": b[1]}
+
+
+def score(x, e, w_query, w_key, *, query_bias=0, key_bias=0):
+    query, key = (x + e) @ w_query.mT + query_bias, (x + e) @ w_key.mT + key_bias
+    return query @ key.mT / math.sqrt(w_query.shape[-2])
+
+
+SIZE = st.integers(1, 7)
+
+
+@settings(deadline=None, max_examples=50)
+@given(SIZE, SIZE, SIZE, st.booleans(), st.booleans(), st.sampled_from([torch.float32, torch.float64]))
+def test_the_four_sum_to_the_score(tokens, width, head, query_bias, key_bias, dtype):
+    given_, biases = inputs(tokens, width, head, dtype)
+    biases = {n: b for n, b in biases.items() if {"query_bias": query_bias, "key_bias": key_bias}[n]}
+    expected = score(*(v.double() for v in given_), **{n: b.double() for n, b in biases.items()})
+    total = sum(four_terms(*given_, **biases))
+    assert total.dtype == dtype
+    # sums of at most 7 · 7 · 7 products of a few units: float32 is off by 1e-5 of the largest
+    atol = (1e-4 if dtype == torch.float32 else 1e-12) * (1 + expected.abs().max().item())
+    torch.testing.assert_close(total.double(), expected, rtol=0, atol=atol)
+
+
+def by_loops(x, e, w_query, w_key, *, query_bias, key_bias):
+    """Each number of each term on its own, (4, T, T)."""
+    length, head = len(x), len(w_query)
+    found = torch.zeros(4, length, length, dtype=x.dtype)
+    for m in range(length):
+        for n in range(length):
+            query = {"c": w_query @ x[m] + query_bias, "p": w_query @ e[m]}
+            key = {"c": w_key @ x[n] + key_bias, "p": w_key @ e[n]}
+            for index, (a, b) in enumerate(("cc", "cp", "pc", "pp")):
+                found[index, m, n] = sum(query[a][i] * key[b][i] for i in range(head)) / head**0.5
+    return found
+
+
+def test_each_term_is_what_its_name_says():
+    given_, biases = inputs()
+    torch.testing.assert_close(torch.stack(four_terms(*given_, **biases)), by_loops(*given_, **biases))
+    assert FourTerms._fields == (
+        "content_content",
+        "content_position",
+        "position_content",
+        "position_position",
+    )
+
+
+# ------------------------------------------------------------ what must go red
+
+MUTANTS = {
+    **{f"term {i} dropped": lambda t, i=i: [*t[:i], 0 * t[i], *t[i + 1 :]] for i in range(4)},
+    **{f"term {i} doubled": lambda t, i=i: [*t[:i], 2 * t[i], *t[i + 1 :]] for i in range(4)},
+    "cross terms exchanged": lambda t: [t[0], t[2], t[1], t[3]],
+    "pure terms exchanged": lambda t: [t[3], t[1], t[2], t[0]],
+    "first two exchanged": lambda t: [t[1], t[0], t[2], t[3]],
+    "last two exchanged": lambda t: [t[0], t[1], t[3], t[2]],
+    "transposed": lambda t: [term.mT for term in t],
+    "scale missing": lambda t: [term * math.sqrt(3) for term in t],
+    "scale of the model": lambda t: [term * math.sqrt(3 / 6) for term in t],
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_term_is_seen(name, monkeypatch):
+    right = four_terms
+    monkeypatch.setitem(
+        globals(), "four_terms", lambda *a, **options: FourTerms(*MUTANTS[name](list(right(*a, **options))))
+    )
+    with pytest.raises(AssertionError):
+        test_each_term_is_what_its_name_says()
+
+
+@pytest.mark.parametrize("name", [n for n in MUTANTS if "dropped" in n or "doubled" in n or "scale" in n])
+def test_a_wrong_sum_is_seen(name, monkeypatch):
+    given_, biases = inputs()
+    wrong = sum(MUTANTS[name](list(four_terms(*given_, **biases))))
+    assert not torch.allclose(wrong, score(*given_, **biases), atol=1e-3)
+
+
+def test_weights_of_the_other_convention_are_seen(monkeypatch):
+    given_, biases = inputs(head=6)  # square, so that the transposed weights fit
+    x, e, w_query, w_key = given_
+    assert not torch.allclose(
+        torch.stack(four_terms(x, e, w_query.T, w_key.T, **biases)), by_loops(*given_, **biases), atol=1e-3
+    )
+
+
+# --------------------------------------------------------------- shapes, biases
+
+
+def test_heads_are_an_axis_that_broadcasts():
+    width, heads = 8, 4
+    torch.manual_seed(0)
+    attention = SelfAttention(width, heads, False, None, None).double()
+    x, e = random(2, 3, 5, width)
+    query, key = (
+        f(x + e).unflatten(-1, (heads, -1)).transpose(1, 2) for f in (attention.query, attention.key)
+    )
+    w_query, w_key, b_query, b_key = (
+        p.unflatten(0, (heads, -1))
+        for p in (attention.query.weight, attention.key.weight, attention.query.bias, attention.key.bias)
+    )
+    found = four_terms(x[:, None], e[:, None], w_query, w_key, query_bias=b_query, key_bias=b_key)
+    assert found.position_position.shape == (3, heads, 5, 5)
+    torch.testing.assert_close(sum(found), scores(query, key))
+
+
+def test_one_position_for_a_batch_of_contents_gives_four_of_one_shape():
+    (_, e, w_query, w_key), biases = inputs()
+    x = random(3, 5, 6, seed=4)
+    found = four_terms(x, e, w_query, w_key, **biases)
+    assert {term.shape for term in found} == {(3, 5, 5)}
+    torch.testing.assert_close(sum(found), score(x, e, w_query, w_key, **biases))
+
+
+def test_a_bias_is_content():
+    given_, biases = inputs()
+    with_bias, without = four_terms(*given_, **biases), four_terms(*given_)
+    assert torch.equal(with_bias.position_position, without.position_position)
+    for name in ("content_content", "content_position", "position_content"):
+        assert not torch.allclose(getattr(with_bias, name), getattr(without, name))
+
+
+def test_the_inputs_stay_and_gradients_pass():
+    given_, biases = inputs()
+    before = [value.clone() for value in given_]
+    leaves = [value.requires_grad_() for value in given_]
+    sum(four_terms(*leaves, **biases)).sum().backward()
+    assert all(value.grad.abs().max() > 0 for value in leaves)
+    assert all(torch.equal(value, old) for value, old in zip(given_, before))
+
+
+# -------------------------------------------------------- what the softmax sees
+
+
+def test_a_centred_term_gives_the_same_weights_and_a_column_does_not():
+    term = random(4, 5, 5)
+    visible = torch.ones(5, 5, dtype=torch.bool)
+    torch.testing.assert_close(centre(term, visible).softmax(-1), term.softmax(-1))
+    row = random(4, 5, 1, seed=1)
+    torch.testing.assert_close(centre(term + row, visible), centre(term, visible))
+    assert not torch.allclose(centre(term + row.mT, visible), centre(term, visible))
+
+
+def test_hidden_keys_count_for_nothing():
+    term, visible = random(2, 6, 6), torch.ones(6, 6, dtype=torch.bool).tril()
+    centred = centre(term, visible)
+    assert (centred[:, ~visible] == 0).all()
+    torch.testing.assert_close(centred.sum(-1), torch.zeros(2, 6, dtype=term.dtype), rtol=0, atol=1e-12)
+    other = torch.where(visible, term, 100.0)
+    torch.testing.assert_close(centre(other, visible), centred)
+    hide = torch.zeros(6, 6).masked_fill(~visible, -math.inf)
+    torch.testing.assert_close((centred + hide).softmax(-1), (term + hide).softmax(-1))
+
+
+def test_shares_by_hand():
+    one = torch.tensor([[1.0, -1.0], [0.0, 0.0]])
+    everything = torch.ones(2, 2, dtype=torch.bool)
+    found = shares(FourTerms(one, 2 * one, 0 * one, one + 7), everything)
+    torch.testing.assert_close(found, torch.tensor([1.0, 4.0, 0.0, 1.0]) / 6)
+    causal = everything.tril()  # the first row sees one key: nothing to choose
+    late = FourTerms(one, one.flip(0), one.flip(0), 0 * one)
+    torch.testing.assert_close(shares(late, causal), torch.tensor([0.0, 0.5, 0.5, 0.0]))
+
+
+def test_a_key_bias_changes_no_share_and_no_weight():
+    given_, biases = inputs()
+    visible = torch.ones(5, 5, dtype=torch.bool)
+    key_only = {"key_bias": biases["key_bias"]}
+    torch.testing.assert_close(
+        shares(four_terms(*given_, **key_only), visible), shares(four_terms(*given_), visible)
+    )
+    x, e, w_query, w_key = given_
+    query, key = (x + e) @ w_query.mT, (x + e) @ w_key.mT
+    torch.testing.assert_close(
+        attention_weights(query, key + biases["key_bias"]), attention_weights(query, key)
+    )
+    assert not torch.allclose(
+        shares(four_terms(*given_, **biases), visible), shares(four_terms(*given_), visible)
+    )
+
+
+# -------------------------------------------------------------- inputs refused
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"position": random(5, 4)}, "widths differ: content 6, position 4"),
+        ({"w_query": random(6, 3)}, "w_query 3"),
+        ({"w_key": random(3, 5)}, "w_key 5"),
+        ({"w_key": random(2, 6)}, "w_query has head size 3 and w_key 2"),
+        ({"query_bias": random(6)}, "query_bias has 6 numbers, but the head size is 3"),
+        ({"key_bias": random(1)}, "key_bias has 1 numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(change, message):
+    x, e, w_query, w_key = inputs()[0]
+    arguments = {"content": x, "position": e, "w_query": w_query, "w_key": w_key} | change
+    with pytest.raises(ValueError, match=message):
+        four_terms(**arguments)
+
+
+def test_the_module_draws_nothing():
+    assert not {"matplotlib", "ipywidgets"} & {*vars(module)}

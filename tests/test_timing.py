@@ -1,0 +1,524 @@
+"""What is timed and counted: simulated clocks, planted wrong loops, and bytes worked out by hand."""
+
+import copy
+import importlib.util
+import statistics
+import time
+
+import pytest
+import torch
+from torch.utils.benchmark import Compare, Measurement, TaskSpec
+
+from posenc import timing
+from posenc.rotary import angles, rotate
+from posenc.simulated import SimulatedStream
+from posenc.timing import (
+    Timing,
+    copy_floor,
+    count_bytes,
+    measure,
+    peak_memory,
+    sample_host,
+    sample_stream,
+)
+
+# ------------------------------------------------------------- the loop on an accelerator, and wrong ones
+
+
+def milliseconds(pairs):
+    return [start.elapsed_time(end) / 1000 for start, end in pairs]
+
+
+def flush_inside(fn, stream):
+    pairs = []
+    for _ in range(20):
+        start = stream.record()
+        stream.flush()
+        fn()
+        pairs.append((start, stream.record()))
+    stream.synchronize()
+    return milliseconds(pairs[5:])
+
+
+def no_flush(fn, stream):
+    pairs = []
+    for _ in range(20):
+        start = stream.record()
+        fn()
+        pairs.append((start, stream.record()))
+    stream.synchronize()
+    return milliseconds(pairs[5:])
+
+
+def right_but(fn, stream, *, skip=10, synchronize=True):
+    pairs = []
+    for _ in range(30):
+        stream.flush()
+        start = stream.record()
+        fn()
+        pairs.append((start, stream.record()))
+    if synchronize:
+        stream.synchronize()
+    return milliseconds(pairs[skip:])
+
+
+def no_synchronisation(fn, stream):
+    return right_but(fn, stream, synchronize=False)
+
+
+def warm_up_kept(fn, stream):
+    return right_but(fn, stream, skip=0)
+
+
+def by_the_hosts_clock(fn, stream):
+    times = []
+    for _ in range(30):
+        stream.flush()
+        start = stream.clock()
+        fn()
+        times.append(stream.clock() - start)
+    return times[10:]
+
+
+def averaged_in_blocks(fn, stream):
+    times = []
+    for _ in range(10):
+        stream.flush()
+        start = stream.record()
+        for _ in range(10):
+            fn()
+        end = stream.record()
+        stream.synchronize()
+        times.append(start.elapsed_time(end) / 1000 / 10)
+    return times[2:]
+
+
+def synchronised_after_each(fn, stream):
+    times = []
+    for _ in range(30):
+        stream.synchronize()
+        start = stream.record()
+        fn()
+        end = stream.record()
+        stream.synchronize()
+        times.append(start.elapsed_time(end) / 1000)
+    return times[10:]
+
+
+def complaint(loop):
+    """What is wrong with what a loop reads off a kernel of 40 µs, or an empty string."""
+    for kernel in (
+        {},
+        {"warm": 20e-6},
+        {"compiling": 1.0, "slow_calls": 3},
+        {"every": 7, "delay": 1e-3},
+    ):
+        stream = SimulatedStream()
+        try:
+            times = loop(stream.kernel(40e-6, **kernel), stream)
+        except RuntimeError as error:
+            return str(error)
+        if statistics.median(times) != pytest.approx(40e-6, abs=1e-9):
+            return f"{kernel}: median {1e6 * statistics.median(times):.1f} µs"
+        if "every" not in kernel and max(times) > 40.001e-6:
+            return f"{kernel}: longest {1e6 * max(times):.1f} µs"
+    return ""
+
+
+def test_the_loop_reads_what_the_device_does():
+    assert complaint(lambda fn, stream: sample_stream(fn, stream, seconds=0.005)) == ""
+    assert complaint(right_but) == ""
+
+
+@pytest.mark.parametrize(
+    "loop, words",
+    [
+        (flush_inside, "{}: median 100.0 µs"),
+        (no_flush, "{'warm': 2e-05}: median 20.0 µs"),
+        (no_synchronisation, "synchronize before you ask"),
+        (warm_up_kept, "'slow_calls': 3}: longest"),
+        (by_the_hosts_clock, "{}: median 5.0 µs"),
+        (averaged_in_blocks, "{'warm': 2e-05}: median 22.0 µs"),
+        (synchronised_after_each, "{}: median 45.0 µs"),
+    ],
+)
+def test_a_wrong_loop_is_seen(loop, words):
+    assert words in complaint(loop)
+
+
+def test_block_averages_smear_an_interruption():
+    stream = SimulatedStream()
+    smeared = averaged_in_blocks(stream.kernel(40e-6, every=7, delay=1e-3), stream)
+    assert statistics.median(smeared) > 3 * 40e-6
+    times = sample_stream(stream.kernel(40e-6, every=7, delay=1e-3), stream, seconds=0.005)
+    assert statistics.median(times) == pytest.approx(40e-6) and max(times) == pytest.approx(1.04e-3)
+
+
+@pytest.mark.parametrize("seconds, fewest, most", [(1e-6, 5, 5), (0.01, 50, 150), (100, 1000, 1000)])
+def test_the_budget_decides_how_many_samples(seconds, fewest, most):
+    stream = SimulatedStream()
+    assert fewest <= len(sample_stream(stream.kernel(40e-6), stream, seconds=seconds)) <= most
+
+
+def test_the_loop_synchronises_once_for_all_samples():
+    stream, waits = SimulatedStream(), []
+    wait = stream.synchronize
+    stream.synchronize = lambda: waits.append(len(stream.log)) or wait()
+    times = sample_stream(stream.kernel(40e-6), stream, seconds=0.01)
+    assert len(waits) == 4  # after the first call, the estimate, the warm-up and the samples
+    assert waits[-1] - waits[-2] == 4 * len(times)
+
+
+def test_the_simulated_device_works_in_order_and_the_host_does_not_wait():
+    stream = SimulatedStream(launch=1.0, flushing=10.0)
+    kernel = stream.kernel(4.0, warm=3.0, compiling=100.0, slow_calls=1)
+    kernel(), kernel(), stream.flush(), kernel()
+    assert stream.log == [  # name, queued, and on the device from when to when
+        ("kernel", 100.0, 101.0, 113.0),
+        ("kernel", 101.0, 113.0, 116.0),
+        ("flush", 102.0, 116.0, 126.0),
+        ("kernel", 103.0, 126.0, 130.0),
+    ]
+    assert stream.clock() == 104.0
+    stream.synchronize()
+    assert stream.clock() == 130.0
+    assert copy.deepcopy(stream) is stream
+
+
+# ------------------------------------------------------------------------------- the loop on the host
+
+
+class Clock:
+    """A clock that the timed function moves."""
+
+    def __init__(self, durations):
+        self.now, self.durations, self.calls = 0.0, durations, 0
+
+    def __call__(self):
+        return self.now
+
+    def work(self):
+        self.now += self.durations(self.calls)
+        self.calls += 1
+
+
+def test_every_call_is_a_sample_and_the_first_ones_are_not():
+    clock = Clock(lambda call: 1e-3 if call > 2 else 1.0)
+    calls, times = sample_host(clock.work, seconds=0.2, clock=clock)
+    assert calls == 1 and times == pytest.approx([1e-3] * len(times)) and len(times) in (200, 201)
+
+
+def test_an_interruption_spoils_one_sample():
+    clock = Clock(lambda call: 1e-2 if call % 10 == 0 else 1e-3)
+    calls, times = sample_host(clock.work, seconds=0.2, clock=clock)
+    assert calls == 1 and statistics.median(times) == pytest.approx(1e-3)
+    assert statistics.mean(times) > 1.8e-3  # what an average of blocks reads
+
+
+@pytest.mark.parametrize("duration, calls", [(30e-6, 1), (11e-6, 2), (1e-6, 32), (0.3e-6, 128)])
+def test_short_calls_are_doubled_until_a_sample_is_long_enough(duration, calls):
+    clock = Clock(lambda call: duration)
+    found, times = sample_host(clock.work, seconds=0.01, clock=clock)
+    assert found == calls
+    assert times == pytest.approx([calls * duration] * len(times))
+
+
+def test_a_slow_function_gets_five_samples_and_two_calls_before():
+    clock = Clock(lambda call: 2.0)
+    assert len(sample_host(clock.work, seconds=0.2, clock=clock)[1]) == 5
+    assert clock.calls == 8  # the first, one to warm up, one to see how long it takes
+
+
+def test_a_spin_of_known_length():
+    def spin():
+        end = time.perf_counter() + 1e-3
+        while time.perf_counter() < end:
+            pass
+
+    timing = measure(spin, device="cpu", seconds=0.05)
+    assert 1e-3 <= timing.minimum < 1.5e-3  # the least disturbed of fifty, on a machine with other work too
+    assert timing.minimum <= timing.median and timing.samples >= 5
+
+
+# -------------------------------------------------------------------------------------------- results
+
+
+def result(times, calls=1, **options):
+    return Timing(Measurement(calls, times, TaskSpec("f", "pass", label="time")), **options)
+
+
+def test_statistics_are_exact():
+    found = result([8.0, 2.0, 4.0, 6.0, 10.0], calls=2)
+    assert (found.median, found.iqr, found.minimum, found.samples) == (3.0, 2.0, 1.0, 5)
+    assert found.bytes_per_second is None and found.floor_fraction is None
+
+
+def test_a_result_against_the_floor():
+    found = result([0.002] * 5, bytes_moved=4_000_000, floor=result([0.0005] * 5, bytes_moved=4_000_000))
+    assert found.bytes_per_second == pytest.approx(2e9)
+    assert found.floor_fraction == pytest.approx(0.25)
+    assert str(found) == "f: 2 ms · IQR 0 · least 2 · 5 samples · 2 GB/s · 0.25 of a copy's speed"
+    assert repr(found) == str(found)
+
+
+def test_a_wide_spread_is_noted():
+    steady, wide = result([1.0, 1.0, 1.1, 1.2, 1.2]), result([1.0, 1.0, 1.0, 2.0, 2.0])
+    assert steady.note == ""
+    assert wide.note == "the spread is 100% of the median: do not trust it"
+    assert str(wide).endswith(wide.note) and "\n" not in str(wide)
+
+
+def test_a_notebook_shows_a_table():
+    measurement = Measurement(1, [0.002] * 5, TaskSpec("<lambda>", "pass"))
+    html = Timing(measurement, bytes_moved=4_000_000)._repr_html_()
+    assert html.startswith("<b>&lt;lambda&gt;</b><table>") and html.endswith("</table>")
+    assert "<td>2 ms</td>" in html and "<td>2 GB/s</td>" in html
+
+
+def test_results_go_into_torchs_table():
+    one = torch.ones(10)
+    rows = [measure(lambda: one + 1, name=name, seconds=0.001) for name in ("first", "second")]
+    table = str(Compare([row.measurement for row in rows]))
+    assert all(word in table for word in ("first", "second", "cpu", "time"))
+
+
+def test_the_floor_copies_half_and_the_clone_beside_it(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        timing, "sample_host", lambda fn, seconds: (1, [seen.setdefault("fn", fn) and 1.0] * 5)
+    )
+    assert copy_floor(1_000_000).bytes_per_second == 1_000_000
+    assert [(read, written) for _, read, written in count_bytes(seen.pop("fn")).operations] == [
+        (500_000, 500_000)
+    ]
+    copy_floor(1_000_000, clone=True)
+    assert count_bytes(seen["fn"]).operations == (("clone", 500_000, 500_000),)
+
+
+def test_the_floor_is_measured_where_none_is_given():
+    x = torch.ones(1000)
+    found = measure(lambda: x + 1, bytes_moved=8000, seconds=0.001)
+    assert found.floor.bytes_moved == 8000 and found.floor_fraction > 0
+    given = measure(lambda: x + 1, bytes_moved=8000, floor=found.floor, seconds=0.001)
+    assert given.floor is found.floor
+    assert found.measurement.stmt == "<lambda>"
+
+
+# -------------------------------------------------------------------------------------------- bad use
+
+
+def raises():
+    raise KeyError("what?")
+
+
+@pytest.mark.parametrize(
+    "fn, options, error, words",
+    [
+        (torch.ones(2), {}, TypeError, "fn is a Tensor: pass a function"),
+        (raises, {}, RuntimeError, "fn raised KeyError: 'what"),
+        (lambda: None, {}, TypeError, "fn returns no tensor: return what it computes"),
+        (lambda: [torch.ones(1), torch.ones(1, device="meta")], {}, TypeError, "fn returns cpu and meta"),
+        (lambda: torch.ones(1), {"device": "gpu"}, ValueError, "there is no device named 'gpu'"),
+        (lambda: torch.ones(1), {"device": "meta"}, RuntimeError, "device meta cannot be used"),
+        (lambda: torch.ones(1, device="meta"), {}, RuntimeError, "device meta cannot be used"),
+        (
+            lambda: torch.ones(1, device="meta"),
+            {"device": "cpu"},
+            ValueError,
+            "computes on meta, which a clock",
+        ),
+        (lambda: torch.ones(1), {"seconds": 0}, ValueError, "seconds is 0"),
+        (lambda: torch.ones(1), {"bytes_moved": 1}, ValueError, "a copy moves at least 2"),
+        (lambda: torch.ones(1), {"bytes_moved": -8, "floor": 1}, ValueError, "bytes_moved is -8"),
+    ],
+)
+def test_bad_use_of_measure(fn, options, error, words):
+    with pytest.raises(error, match=words):
+        measure(fn, **options)
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="this machine has an accelerator")
+@pytest.mark.parametrize("device", ["cuda", "cuda:7", "mps"])
+def test_an_accelerator_asked_for_where_there_is_none(device):
+    for ask in (
+        lambda: measure(lambda: torch.ones(1), device=device),
+        lambda: copy_floor(100, device=device),
+    ):
+        with pytest.raises(RuntimeError, match=f"device {device} cannot be used: torch .* sees cpu alone"):
+            ask()
+
+
+def test_a_copy_moves_at_least_two_bytes():
+    with pytest.raises(ValueError, match="bytes_moved is 1: a copy moves at least 2"):
+        copy_floor(1)
+
+
+@pytest.mark.parametrize("count", [count_bytes, peak_memory])
+def test_bad_use_of_the_counters(count):
+    with pytest.raises(TypeError, match="fn is a int"):
+        count(3)
+    with pytest.raises(RuntimeError, match="fn raised KeyError"):
+        count(raises)
+
+
+def test_an_event_is_not_asked_before_a_synchronisation():
+    stream = SimulatedStream()
+    start = stream.record()
+    stream.kernel(1.0)()
+    end = stream.record()
+    with pytest.raises(RuntimeError, match="has not come that far"):
+        start.elapsed_time(end)
+    stream.synchronize()
+    assert start.elapsed_time(end) == pytest.approx(1000, abs=0.01)
+
+
+# ---------------------------------------------------------------------------------- bytes, by hand
+
+x, y, row = torch.ones(8, 16), torch.ones(8, 16), torch.ones(16)
+half = x.to(torch.bfloat16)
+table, places = torch.ones(100, 16), torch.tensor([3, 1, 3])
+
+
+@pytest.mark.parametrize(
+    "fn, read, written, kernels",
+    [
+        (lambda: x + y, 1024, 512, 1),
+        (lambda: x + row, 512 + 64, 512, 1),  # broadcast: the row is read where it stands
+        (lambda: x + row.expand(8, 16), 512 + 64, 512, 1),
+        (lambda: x + y[0].expand(8, 16), 512 + 64, 512, 1),
+        (lambda: x.flatten().unfold(0, 4, 1).sum(), 512, 4, 1),  # windows that overlap
+        (lambda: x + 1, 512, 512, 1),
+        (lambda: x * x, 512, 512, 1),  # the same operand twice
+        (lambda: x.sum(), 512, 4, 1),
+        (lambda: x.to(torch.bfloat16), 512, 256, 1),
+        (lambda: half + row, 256 + 64, 512, 1),
+        (lambda: x[:, 1:].mT.unflatten(0, (3, 5)), 0, 0, 0),  # views
+        (lambda: x.mT.contiguous(), 512, 512, 1),
+        (lambda: x.contiguous(), 0, 0, 0),
+        (lambda: torch.empty_like(x), 0, 0, 0),
+        (lambda: torch.zeros(8, 16), 0, 512, 1),
+        (lambda: x.clone().add_(y), 512 + 1024, 512 + 512, 2),
+        (lambda: torch.empty_like(x).copy_(y), 512, 512, 1),
+        (lambda: torch.add(x, y, out=torch.empty(8, 16)), 1024, 512, 1),
+        (lambda: torch.empty(4).fill_(2), 0, 16, 1),
+        (lambda: x.copy_(x), 0, 0, 0),
+        (lambda: torch.promote_types(x.dtype, half.dtype), 0, 0, 0),
+        (lambda: x.sum().item(), 512 + 4, 4, 2),
+        (lambda: torch.cat([x, y]), 1024, 1024, 1),
+        (lambda: x @ y.mT, 1024, 256, 1),
+        (lambda: table[places], 192 + 24, 192, 1),
+        (lambda: torch.nn.functional.embedding(places, table), 192 + 24, 192, 1),
+        (lambda: x.split(4), 0, 0, 0),
+        (lambda: 3, 0, 0, 0),
+    ],
+)
+def test_bytes_by_hand(fn, read, written, kernels):
+    found = count_bytes(fn)
+    assert sum(operation[1] for operation in found.operations) == read
+    assert sum(operation[2] for operation in found.operations) == written
+    assert (found.bytes, found.kernels) == (read + written, kernels)
+
+
+def test_a_slice_changed_in_place_is_not_copied_to_itself():
+    def change():
+        z = torch.empty(8, 16)
+        z[:, :8] += row[:8]
+
+    assert count_bytes(change).operations == (("add_", 256 + 32, 256),)
+
+
+def test_bytes_of_a_rotation_in_both_layouts():
+    batch, heads, length, d = 2, 3, 5, 8
+    q = torch.ones(batch, heads, length, d)
+    turn = angles(torch.arange(length), d)
+    n, pairs = q.numel(), length * d // 2
+    tables = 2 * pairs * (8 + 8) + 2 * pairs * (8 + 4)  # cos and sin in float64, then both to float32
+    complex_multiply = 4 * (n + 2 * pairs) + 4 * n  # x and e^iθ read, the result written
+    assert count_bytes(lambda: rotate(q, turn)).bytes == tables + 2 * 8 * pairs + complex_multiply
+    first = 4 * (2 * n + 2 * pairs)  # x times (cos, cos)
+    a_half = 4 * (n + pairs) + 4 * 3 * n / 2  # half of x times sin, then added in place to half of the result
+    expected = tables + 4 * 3 * pairs + first + 2 * a_half
+    assert count_bytes(lambda: rotate(q, turn, layout="half_split")).bytes == expected
+
+
+@pytest.mark.slow  # importing transformers takes five seconds
+def test_bytes_of_transformers_rotation_are_those_that_chapter_5_counts():
+    llama = pytest.importorskip(
+        "transformers.models.llama.modeling_llama", reason="transformers is not installed"
+    )
+    q, cos = torch.ones(1, 3, 5, 8), torch.ones(1, 5, 8)
+    n, t = q.numel(), cos.numel()
+    assert count_bytes(lambda: llama.apply_rotary_pos_emb(q, q, cos, cos)).bytes == 2 * 4 * (10 * n + 2 * t)
+
+
+def test_tensors_without_memory_count_the_same():
+    q, turn = torch.ones(1, 2, 6, 8), angles(torch.arange(6), 8)
+    for layout in ("interleaved", "half_split"):
+        there = count_bytes(lambda: rotate(q.to("meta"), turn.to("meta"), layout=layout))
+        moved = sum(2 * tensor.nbytes for tensor in (q, turn))  # what .to wrote and read is not on meta
+        here = count_bytes(lambda: rotate(q, turn, layout=layout))
+        assert there.bytes - here.bytes in (0, moved)
+
+
+def test_a_count_reads_well():
+    assert repr(count_bytes(lambda: x + y)) == "1,536 bytes in 1 kernel, read + written: add 1,024 + 512"
+    assert repr(count_bytes(lambda: x.mT)) == "0 bytes in 0 kernels, read + written: none"
+
+
+# ------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize(
+    "fn, peak",
+    [
+        (lambda: x + y, 512),
+        (lambda: x.mT, 0),
+        (lambda: x.add_(0), 0),
+        (lambda: (x + y).sum(), 512 + 4),
+        (lambda: (x + y) + y, 1024),
+        (lambda: ((x + y) + y) + y, 1024),  # the first sum is gone when the third is made
+        (lambda: ((x + y) + y).sum(), 1024),  # not at the end
+        (lambda: [x + y for _ in range(3)], 3 * 512),
+        (lambda: torch.zeros(1000, dtype=torch.float64), 8000),
+        (lambda: (x + y)[:1], 512),  # a view keeps all of its memory
+        (lambda: torch.zeros(32, 65_536, 65_536, device="meta"), 32 * 65_536**2 * 4),
+    ],
+)
+def test_memory_by_hand(fn, peak):
+    assert peak_memory(fn) == peak
+
+
+def test_memory_of_an_earlier_call_is_not_counted():
+    kept = []
+    assert [peak_memory(lambda: kept.append(x + y)) for _ in range(3)] == [512] * 3
+
+
+# -------------------------------------------------------------------------------------------- on a GPU
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU here: not run")
+
+
+@gpu
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed: not run")
+@pytest.mark.parametrize("megabytes", [4, 64, 1024])
+def test_means_agree_with_tritons(megabytes):
+    from triton.testing import do_bench
+
+    source = torch.zeros(megabytes << 18, device="cuda")
+    target = torch.empty_like(source)
+    ours = measure(lambda: target.copy_(source)).measurement.mean
+    assert ours == pytest.approx(do_bench(lambda: target.copy_(source)) / 1000, rel=0.05)
+
+
+@gpu
+def test_the_floor_is_near_the_cards_bandwidth():
+    card = torch.cuda.get_device_properties(0)
+    known = 2 * card.memory_clock_rate * 1e3 * card.memory_bus_width / 8
+    assert 0.7 * known < copy_floor(4 << 30, device="cuda").bytes_per_second < known
+
+
+@gpu
+def test_a_result_on_the_gpu_is_not_timed_by_the_hosts_clock():
+    x = torch.ones(10, device="cuda")
+    with pytest.raises(ValueError, match="computes on cuda:0, which a clock of cpu"):
+        measure(lambda: x + 1, device="cpu")
