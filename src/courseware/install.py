@@ -8,6 +8,7 @@ It runs under whatever python3 a machine has, before anything is installed. So i
 library and uses no syntax newer than Python 3.6: an old interpreter must get far enough to say that it is old.
 """
 
+import fcntl
 import glob
 import hashlib
 import os
@@ -216,6 +217,7 @@ def say(sentence):
 
 
 def main(arguments):
+    fcntl.flock(os.open(ROOT, os.O_RDONLY), fcntl.LOCK_EX)  # one install at a time, until this process ends
     try:
         if arguments[:1] == ["lab"] and len(arguments) <= 2:
             lab(arguments[1] if len(arguments) == 2 else None)

@@ -28,8 +28,9 @@ LOCKED = [
     "--map-group=1000",
 ]  # nothing can be unmounted again
 
-# Arguments: how many folders to hide, those, how many to keep all the same, those, then the command.
-# Kept folders are held open while the empty ones are put over what is above them.
+# Arguments: the sandbox's own folder, how many folders to hide, those, how many to keep all the same, those, then
+# the command. Kept folders are held open while the empty ones are put over what is above them. All but the own one
+# become read-only.
 MOUNTS = """
 set -eu
 hidden=$1; shift; i=0; hide=; keep=
@@ -47,6 +48,7 @@ i=3
 for folder in $keep; do
     mkdir -p "$folder"
     mount --no-canonicalize --bind /proc/self/fd/$i "$folder"
+    [ "$folder" = "$0" ] || mount -o remount,bind,ro "$folder" || mount -o remount,bind,ro,nosuid,nodev "$folder"
     eval "exec $i<&-"; i=$((i + 1))
 done
 """
@@ -101,7 +103,7 @@ def become(settings: dict, program: list[str]) -> None:
     if outer:
         hide, keep = settings["hide"], settings["keep"]
         lists = [str(len(hide)), *hide, str(len(keep)), *keep]
-        command = [*outer, "sh", "-c", MOUNTS + 'exec "$@"', "sh", *lists, *command]
+        command = [*outer, "sh", "-c", MOUNTS + 'exec "$@"', own, *lists, *command]
     os.chdir("/")  # not where the grader keeps its copy
     folders = {"HOME": f"{own}/home", "TMPDIR": f"{own}/tmp"}
     os.execvpe(command[0], command, settings["environment"] | folders)
