@@ -50,7 +50,9 @@ print(json.dumps({
 }))
 """
 
-RUN = "import json, sys; from courseware import sandbox; sandbox.become(json.loads(sys.argv[1]), sys.argv[2:])"
+RUN = (
+    "import json, sys; from courseware import sandbox; sandbox.become(json.loads(sys.argv[1]), sys.argv[2:])"
+)
 SOURCES = str(Path(sandbox.__file__).parents[1])
 
 
