@@ -25,7 +25,7 @@ POINTS = {
     "position_from_share": 1,
     "expected_accuracy": 2,
 }
-CELL_SECONDS = 15
+CELL_SECONDS = 12
 
 
 # ------------------------------------------------------------ made-up learners
@@ -54,11 +54,6 @@ RIGHT_UNPERMUTE = UNPERMUTE + "return layer(x[p])[p.argsort()]"
 # Who answers all but one exercise, and that one like this, gets the points of the others, or these.
 ONE_CELL = {
     "wrong": (UNPERMUTE + "return layer(x)", 8),
-    "right for the check alone": (
-        UNPERMUTE
-        + "good = x.shape[1] == 3 or len(x) == 3\n    return layer(x[p])[p.argsort()] if good else layer(x[p])",
-        8,
-    ),
     "loop in a function": (UNPERMUTE + "while True:\n        pass", 8),
     "loop at top level": ("while True:\n    pass\n" + RIGHT_UNPERMUTE, 8),
     "failing import": ("import no_such_module\n" + RIGHT_UNPERMUTE, 8),
@@ -66,7 +61,7 @@ ONE_CELL = {
     "exit": ("import os\n" + UNPERMUTE + "os._exit(0)", 0),
     "own helper module": ("from helper import inverse\n" + UNPERMUTE + "return layer(x[p])[inverse(p)]", 10),
     "warnings": (
-        "import sys, warnings\n"
+        "import sys, warnings\nmax = sum = range = None  # names that the hidden tests use\n"
         + UNPERMUTE
         + "warnings.warn('deprecated')\n    print('!', file=sys.stderr)\n    return layer(x[p])[p.argsort()]",
         10,
@@ -78,7 +73,6 @@ ONE_CELL = {
         + "return layer(x)",
         8,
     ),
-    "own names": ("max = sum = range = torch_is_fun = None\n" + RIGHT_UNPERMUTE, 10),
     "spy": (
         UNPERMUTE
         + "import os\n    seen = sum(len(names) for top in ('CLASSROOM', 'FROM') for _, _, names in os.walk(top))\n"
@@ -239,13 +233,10 @@ def test_the_gradebook_holds_the_marks_of_all(graded, classroom):
 def test_grading_again_gives_the_same_marks(graded):
     base, marks, _, command = graded
     before = table(base)
-    for student in ("correct", "wrong"):
-        (base / "classroom" / "graded" / CHAPTER.stem / "results" / f"{student}.json").unlink()
+    (base / "classroom" / "graded" / CHAPTER.stem / "results" / "wrong.json").unlink()
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"{len(marks) - 2} of {len(marks)} were graded before" in done.stdout
-    after = table(base)
-    for student in ("correct", "wrong"):
-        assert before[student] | {"seconds": ""} == after[student] | {"seconds": ""}
+    assert f"{len(marks) - 1} of {len(marks)} were graded before" in done.stdout
+    assert {**before["wrong"], "seconds": ""} == {**table(base)["wrong"], "seconds": ""}
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def install(audience):
     else:
         os.remove(STAMP)
         audience = DEVELOPER if DEVELOPER in (audience, before[1]) else LEARNER
-    pip_install(".[dev]" if audience == DEVELOPER else ".")
+    pip_install(["-e", ".[dev]" if audience == DEVELOPER else "."])
     with open(STAMP, "w") as file:
         file.write(fingerprint() + " " + audience + "\n")
 
@@ -91,8 +91,10 @@ def install_classroom():
         raise Problem("Python could not make the folder .venv-classroom; its reason is above.")
     own = glob.glob(os.path.join(CLASSROOM, "lib", "python3*", "site-packages"))[0]
     with open(os.path.join(own, "course.pth"), "w") as file:
-        file.write(course + "\n")
-    pip_install(".[classroom]", os.path.join(CLASSROOM, "bin", "python"))
+        file.write(course + "\n" + os.path.join(ROOT, "src") + "\n")
+    pip_install(
+        ["posenc[classroom]"], os.path.join(CLASSROOM, "bin", "python")
+    )  # it is in .venv: only the rest
     with open(stamp, "w") as file:
         file.write(wanted)
 
@@ -141,10 +143,10 @@ def check_venv_module():
         ) from None
 
 
-def pip_install(package, python=PYTHON):
-    """Install the course in place. pip shows its progress itself; its complaints are also read here."""
+def pip_install(packages, python=PYTHON):
+    """Install what was tested. pip shows its progress itself; its complaints are also read here."""
     command = [python, "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
-    pip = subprocess.Popen(command + ["-e", package], cwd=ROOT, stderr=subprocess.PIPE)
+    pip = subprocess.Popen(command + packages, cwd=ROOT, stderr=subprocess.PIPE)
     complaints = ""
     for line in pip.stderr:
         text = line.decode("utf-8", "replace")
