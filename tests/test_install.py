@@ -284,6 +284,34 @@ def test_learners_get_no_tools_of_developers(installed):
     assert re.search(r"-e \.$", set_up(installed, "lab")[1], re.MULTILINE)
 
 
+def test_the_classroom_gets_what_the_course_has_not(installed):
+    """The stand-in for .venv's python makes no environment, so this one stands there with a python that prints."""
+    for venv in (".venv", ".venv-classroom"):
+        (installed / venv / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    program(installed / ".venv-classroom" / "bin" / "python", 'echo "classroom: $*"')
+    status, printed = set_up(installed, "classroom")
+    assert status == 0
+    assert "started: -m venv --clear --without-pip" in printed
+    assert re.search(r"classroom: -m pip install .*-c constraints.txt posenc\[classroom\]$", printed, re.MULTILINE)
+    sees = installed / ".venv-classroom" / "lib" / "python3.11" / "site-packages" / "course.pth"
+    course = installed / ".venv" / "lib" / "python3.11" / "site-packages"
+    assert sees.read_text().splitlines() == [str(course), str(installed / "src")]
+    assert set_up(installed, "classroom") == (0, ""), "a second call installs nothing"
+    (installed / "constraints.txt").write_text("")
+    assert "classroom: -m pip install" in set_up(installed, "classroom")[1]
+
+
+def test_one_install_at_a_time(installed):
+    with (installed / "constraints.txt").open("a") as file:
+        file.write("# changed\n")
+    log = installed / "log"
+    program(installed / ".venv" / "bin" / "python", f'echo start >> "{log}"; sleep 0.5; echo end >> "{log}"')
+    script = [sys.executable, "src/courseware/install.py", "dev"]
+    both = [subprocess.Popen(script, cwd=installed, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait(30) for process in both] == [0, 0]
+    assert log.read_text().split() == ["start", "end"], "the second finds what the first has installed"
+
+
 DAMAGE = {
     "no stamp": lambda venv: (venv / "installed").unlink(),
     "an empty stamp": lambda venv: (venv / "installed").write_text(""),
