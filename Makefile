@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.build sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks bench assignment grade load clean
+.PHONY: help python ready classroom lab test check notebooks bench assignment grade load hub clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -40,8 +40,11 @@ grade: classroom ## give marks and feedback for a folder of submissions (CHAPTER
 load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)
 	@$(classroom) -m courseware.bench_classroom $(CHAPTER) $(if $(COUNT),--count $(COUNT))
 
+hub: ready ## start a JupyterHub and let three users in (needs Chromium and npm)
+	@$(python) tests/hub.py
+
 clean: ## remove .venv and whatever else was made
-	rm -rf .venv .venv-classroom .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 
 classroom: python

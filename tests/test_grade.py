@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from courseware import build, install
+from courseware import build, grade, install
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
@@ -144,7 +145,10 @@ def graded(classroom, tmp_path_factory):
     command = [classroom, "-m", "courseware.grade", "1", str(base / "handed in"), *given]
     command += ["--workers", "2", "--cell-seconds", str(CELL_SECONDS)]
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    first = subprocess.Popen(command, **output)
+    listen = partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # what runs in the background may ignore it
+    first = subprocess.Popen(command, preexec_fn=listen, **output)
     results = base / "classroom" / "graded" / CHAPTER.stem / "results"
     while len(list(results.glob("*.json"))) < 2 and first.poll() is None:
         time.sleep(0.1)
@@ -249,3 +253,88 @@ def test_nothing_is_left_behind(graded):
         ["pgrep", "-f", "ipykernel_launcher -f .*/run-"], capture_output=True, text=True, check=False
     )
     assert left.stdout == ""
+
+
+# ------------------------------------------------------------------- the parts
+
+
+def test_submissions_are_found(tmp_path):
+    for name in (
+        "ann.ipynb",
+        "bob/mine.ipynb",
+        "cid/a.ipynb",
+        "cid/deep/01_x.ipynb",
+        "cid/deep/h.py",
+        "dan/a.py",
+        ".x/y.ipynb",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "eve.ipynb").symlink_to(tmp_path / "ann.ipynb")
+    (tmp_path / "cid" / "deep" / "secret").symlink_to("/etc/passwd")
+    (tmp_path / "notes.txt").touch()
+    found, others = grade.find_submissions(tmp_path, "01_x")
+    notebooks = {each.student: each.notebook and str(each.notebook.relative_to(tmp_path)) for each in found}
+    assert notebooks == {
+        "ann": "ann.ipynb",
+        "bob": "bob/mine.ipynb",
+        "cid": "cid/deep/01_x.ipynb",
+        "dan": None,
+    }
+    assert others == ["eve.ipynb", "notes.txt"]
+    assert [name for name, _ in found[2].files()] == ["h.py"]
+
+
+def test_a_fingerprint_changes_with_every_file(tmp_path):
+    notebook, helper = tmp_path / "a" / "a.ipynb", tmp_path / "a" / "helper.py"
+    notebook.parent.mkdir()
+    seen = set()
+    for text, other in (("1", "1"), ("2", "1"), ("2", "2"), ("2", "22")):
+        notebook.write_text(text), helper.write_text(other)
+        seen.add(grade.Submission("a", notebook, notebook.parent).fingerprint())
+    assert len(seen) == 4
+
+
+def roles(*names):
+    cells = [nbformat.v4.new_code_cell(name) for name in names]
+    for each, name in zip(cells, names):
+        each.metadata = nbformat.from_dict(
+            {"nbgrader": {"grade_id": name, "points": 1}, "tags": ["skip-execution"]}
+        )
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def test_metadata_is_what_was_released():
+    submitted = roles("one", "one", "mine", "two")
+    submitted.cells[1].metadata.nbgrader.points = 100
+    submitted.cells[3].metadata.nbgrader = "rubbish"
+    grade.tidy(submitted, roles("one", "two"))
+    assert [each.metadata for each in submitted.cells] == [
+        {},
+        {"nbgrader": {"grade_id": "one", "points": 1}},
+        {},
+        {},
+    ]
+
+
+def test_marks_as_a_table(tmp_path):
+    graded = {
+        "marks": {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]},
+        "notes": {"check_b": "no"},
+        "reason": "",
+    }
+    failed = grade.failure({"check_a": 2.0, "check_b": 3.0}, "it crashed")
+    results = {"Zoë, B.": graded | {"seconds": 1.5}, "x": failed | {"seconds": 2.0}}
+    grade.write_marks(tmp_path / "marks.csv", results)
+    with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
+        header, *lines = csv.reader(file)
+    assert header == ["student", "mark", "points", "a", "b", "seconds", "reason"]
+    assert lines == [
+        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "b: no"],
+        ["x", "0.0", "5.0", "0.0", "0.0", "2.0", "it crashed"],
+    ]
+
+
+def test_a_page_shows_names_as_they_are():
+    page = grade.plain_page("<b>Ann</b>", "a & b")
+    assert "<b>" not in page and "&lt;b&gt;Ann" in page and "a &amp; b" in page

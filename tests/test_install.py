@@ -292,7 +292,9 @@ def test_the_classroom_gets_what_the_course_has_not(installed):
     status, printed = set_up(installed, "classroom")
     assert status == 0
     assert "started: -m venv --clear --without-pip" in printed
-    assert re.search(r"classroom: -m pip install .*-c constraints.txt posenc\[classroom\]$", printed, re.MULTILINE)
+    assert re.search(
+        r"classroom: -m pip install .*-c constraints.txt posenc\[classroom\]$", printed, re.MULTILINE
+    )
     sees = installed / ".venv-classroom" / "lib" / "python3.11" / "site-packages" / "course.pth"
     course = installed / ".venv" / "lib" / "python3.11" / "site-packages"
     assert sees.read_text().splitlines() == [str(course), str(installed / "src")]
