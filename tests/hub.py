@@ -35,6 +35,11 @@ c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = "{homes}/{{username}}"
 c.Spawner.cmd = [{python!r}, "-m", "jupyterhub.singleuser"]
 c.Spawner.args = ["--allow-root", "--LabApp.expose_app_in_browser=True"]
+c.Spawner.environment = {{
+    "JUPYTER_PATH": "{course}/share/jupyter",
+    "JUPYTER_CONFIG_PATH": "{course}/etc/jupyter",
+    "OMP_NUM_THREADS": "1",
+}}
 c.Spawner.default_url = "/lab"
 c.Spawner.start_timeout = 120
 c.ConfigurableHTTPProxy.command = [{proxy!r}]
@@ -112,11 +117,13 @@ def main() -> None:
         str(HUB / "bin" / "python"),
     )
     config = folder / "jupyterhub_config.py"
-    config.write_text(CONFIG.format(port=port, hub=hub, api=api, homes=folder, python=python, proxy=proxy))
+    config.write_text(
+        CONFIG.format(
+            port=port, hub=hub, api=api, homes=folder, course=ROOT / ".venv", python=python, proxy=proxy
+        )
+    )
     password = os.urandom(8).hex()
     environment = os.environ | {"CLASS_PASSWORD": password, "PATH": f"{HUB / 'bin'}:{os.environ['PATH']}"}
-    environment |= {"JUPYTER_PATH": str(ROOT / ".venv" / "share" / "jupyter"), "OMP_NUM_THREADS": "1"}
-    environment |= {"JUPYTER_CONFIG_PATH": str(ROOT / ".venv" / "etc" / "jupyter")}
     log = (folder / "log").open("w")
     command = [python, "-m", "jupyterhub", "-f", str(config)]
     server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
