@@ -1,5 +1,7 @@
 """check, hint and use: one clear line, whatever the answer is."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -146,3 +148,39 @@ def test_two_exercises_cannot_share_a_name():
         @exercise()
         def a_number(answer):
             pass
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """Course notebooks with a worked double_it that uses a name of the notebook that it is used in."""
+    source = [
+        "def double_it_solution(x):\n",
+        "    return factor * x\n",
+        "\n\n",
+        'double_it = use("double_it", a, b)',
+    ]
+    notebook = {"cells": [{"source": ["# double_it"]}, {"source": source}]}
+    (tmp_path / "01_a.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    monkeypatch.setattr(exercises, "_NOTEBOOKS", tmp_path)
+    return tmp_path
+
+
+factor = 2  # a name of the notebook, as the worked function sees it
+
+
+def test_without_a_solution_the_courses_own_is_used(course, capsys):
+    worked = use("double_it", stub)
+    assert capsys.readouterr().out == "The chapter goes on with the worked double_it.\n"
+    assert worked(21) == 42
+    assert "double_it_solution" not in globals()
+
+    def mine(x):
+        return x + x
+
+    assert use("double_it", mine) is mine
+
+
+def test_without_the_courses_notebooks_the_answer_stays(course, capsys):
+    (course / "01_a.ipynb").unlink()
+    assert use("double_it", stub) is stub
+    assert capsys.readouterr().out.startswith("There is no worked double_it here: the cells below")
