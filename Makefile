@@ -2,12 +2,13 @@
 
 PYTHON ?= python3
 python := .venv/bin/python
+classroom := .venv-classroom/bin/python
 install := "$(PYTHON)" src/courseware/install.py
 
 # What the tests and the stored outputs are made under; courseware.build sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready lab test check notebooks bench clean
+.PHONY: help python ready classroom lab test check notebooks bench assignment grade load clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -30,9 +31,21 @@ notebooks: ready ## execute the notebooks and store their outputs (CHAPTER=01 fo
 bench: ready ## measure what a move of a slider costs
 	@$(python) -m courseware.bench
 
+assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01)
+	@$(classroom) -m courseware.release "$(CHAPTER)"
+
+grade: classroom ## give marks and feedback for a folder of submissions (CHAPTER=01 FROM=folder, JOBS=2)
+	@$(classroom) -m courseware.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
+
+load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)
+	@$(classroom) -m courseware.bench_classroom $(CHAPTER) $(if $(COUNT),--count $(COUNT))
+
 clean: ## remove .venv and whatever else was made
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf .venv .venv-classroom .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+
+classroom: python
+	@$(install) classroom
 
 ready: python
 	@$(install) dev

@@ -2,6 +2,7 @@
 
     python3 src/courseware/install.py lab [PORT]    what a learner needs, then JupyterLab on chapter 1
     python3 src/courseware/install.py dev           what a developer needs
+    python3 src/courseware/install.py classroom     what a learner needs, and nbgrader in .venv-classroom
 
 It runs under whatever python3 a machine has, before anything is installed. So it imports only the standard
 library and uses no syntax newer than Python 3.6: an old interpreter must get far enough to say that it is old.
@@ -19,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
 STAMP = os.path.join(VENV, "installed")
+CLASSROOM = os.path.join(ROOT, ".venv-classroom")
 
 OLDEST = (3, 11)
 FIRST_PORT = 8888
@@ -73,6 +75,27 @@ def install(audience):
         file.write(fingerprint() + " " + audience + "\n")
 
 
+def install_classroom():
+    """Bring .venv-classroom up to date. It adds nbgrader to what .venv has, and .venv does not see it."""
+    install(LEARNER)
+    course = glob.glob(os.path.join(VENV, "lib", "python3*", "site-packages"))[0]
+    wanted = fingerprint() + " " + course
+    stamp = os.path.join(CLASSROOM, "installed")
+    if os.path.exists(stamp):
+        with open(stamp) as file:
+            if file.read() == wanted:
+                return
+    say("Making .venv-classroom with nbgrader. This takes half a minute, once.")
+    if subprocess.call([PYTHON, "-m", "venv", "--clear", "--without-pip", CLASSROOM]) != 0:
+        raise Problem("Python could not make the folder .venv-classroom; its reason is above.")
+    own = glob.glob(os.path.join(CLASSROOM, "lib", "python3*", "site-packages"))[0]
+    with open(os.path.join(own, "course.pth"), "w") as file:
+        file.write(course + "\n")
+    pip_install(".[classroom]", os.path.join(CLASSROOM, "bin", "python"))
+    with open(stamp, "w") as file:
+        file.write(wanted)
+
+
 def make_venv():
     """Make .venv from nothing: what an interrupted install left behind cannot be trusted."""
     check_version(sys.version_info)
@@ -117,9 +140,9 @@ def check_venv_module():
         ) from None
 
 
-def pip_install(package):
+def pip_install(package, python=PYTHON):
     """Install the course in place. pip shows its progress itself; its complaints are also read here."""
-    command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
     pip = subprocess.Popen(command + ["-e", package], cwd=ROOT, stderr=subprocess.PIPE)
     complaints = ""
     for line in pip.stderr:
@@ -198,6 +221,8 @@ def main(arguments):
             lab(arguments[1] if len(arguments) == 2 else None)
         elif arguments == ["dev"]:
             install(DEVELOPER)
+        elif arguments == ["classroom"]:
+            install_classroom()
         else:
             raise Problem(__doc__)
     except Problem as problem:

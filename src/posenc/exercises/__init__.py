@@ -7,10 +7,12 @@ that is right in its own way it may return a word of its own.
 
 import copy
 import inspect
+import json
 import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -108,6 +110,7 @@ class Exercise:
     well_done: str
 
 
+_NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 _exercises: dict[str, Exercise] = {}
 _hints_given: dict[str, int] = {}
 
@@ -157,18 +160,41 @@ def hint(name: str) -> None:
         _hints_given[name] = given + 1
         print(f"Hint {given + 1} of {len(hints)}: {hints[given]}")
     else:
-        print(f"No more hints for {name}. The worked solution is in the folded cell below the check.")
+        print(
+            f"No more hints for {name}. In the course's own notebook, the worked solution is in the folded cell "
+            "below the check."
+        )
 
 
-def use(name: str, answer: Any, solution: Callable) -> Callable:
+def use(name: str, answer: Any, solution: Callable | None = None) -> Any:
     """The learner's function if it passes its check, otherwise the worked one.
+
+    A notebook that was handed out as an assignment passes no solution. Then it is taken from the course's own
+    notebooks beside the package, and where they are missing the answer stays what it is.
 
     Raises:
         KeyError: there is no exercise of this name.
     """
     passed = _judge(_find(name), answer)[0] == "✓"
+    if not passed and solution is None:
+        solution = _worked(name, inspect.currentframe().f_back.f_globals)
+    if not passed and solution is None:
+        print(f"There is no worked {name} here: the cells below that need yours will not run yet.")
+        return answer
     print(f"The chapter goes on with {'your' if passed else 'the worked'} {name}.")
     return answer if passed else solution
+
+
+def _worked(name: str, names: dict[str, Any]) -> Callable | None:
+    """The solution in the course's notebooks, as if it had been defined among these names."""
+    for path in sorted(_NOTEBOOKS.glob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if f"def {name}_solution(" in source:
+                known = dict(names)
+                exec(source.rpartition(f"{name} = use(")[0], known)
+                return known[f"{name}_solution"]
+    return None
 
 
 def _judge(asked: Exercise, answer: Any) -> tuple[str, str]:

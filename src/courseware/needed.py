@@ -1,0 +1,93 @@
+"""Which cells of a notebook an answer needs: grading runs those and leaves the chapter's trainings alone."""
+
+import ast
+import re
+import symtable
+from collections.abc import Iterable, Iterator
+
+from nbformat import NotebookNode
+
+
+def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
+    """The numbers of the cells to run: the graded ones, and those that define what these use.
+
+    A name is taken from the nearest cell above that defines it, as it would be when all cells ran. Imports are
+    such definitions. A cell that is not Python, or that imports all names of a module, counts as defining nothing
+    known: the one is left out, the other is always run.
+
+    Args:
+        cells: of the whole notebook.
+        graded: numbers of the cells that give marks.
+    """
+    names = [(defined(cell.source), used(cell.source)) if runs(cell) else (set(), set()) for cell in cells]
+    wanted = [*graded, *(number for number, (defines, _) in enumerate(names) if "*" in defines)]
+    found = set()
+    while wanted:
+        number = wanted.pop()
+        if number in found:
+            continue
+        found.add(number)
+        for name in names[number][1]:
+            above = (other for other in range(number - 1, -1, -1) if name in names[other][0])
+            wanted.extend([other for other in above][:1])
+    return found
+
+
+def runs(cell: NotebookNode) -> bool:
+    """Whether it is code that may define something: a cell of `use` only chooses between answer and solution."""
+    return cell.cell_type == "code" and not re.search(
+        r"^(\w+) = use\(\"\1\", \1\b", cell.source, re.MULTILINE
+    )
+
+
+def defined(source: str) -> set[str]:
+    """The names that a cell gives a value; "*" for those of `from module import *` or `%run`."""
+    if not (tree := _parsed(source)):
+        return set()
+    names = {symbol.get_name() for symbol in _table(source).get_symbols() if symbol.is_assigned()}
+    names |= {symbol.get_name() for symbol in _table(source).get_symbols() if symbol.is_imported()}
+    stars = re.search(r"^\s*from .* import \*|^\s*%run\b", source, re.MULTILINE)
+    return names | set(_changed(tree)) | ({"*"} if stars else set())
+
+
+def used(source: str) -> set[str]:
+    """The names that a cell or its functions take from the notebook."""
+    if not (tree := _parsed(source)):
+        return set()
+    return set(_global_names(_table(source))) | set(_changed(tree))
+
+
+def _changed(tree: ast.AST) -> Iterator[str]:
+    """The names of what is changed by `name += …`, `name[…] = …` or `name.part = …`, and so was there before."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            while isinstance(node, ast.Subscript | ast.Attribute):
+                node = node.value
+            if isinstance(node, ast.Name):
+                yield node.id
+
+
+def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (symbol.is_global() or table.get_type() == "module"):
+            yield symbol.get_name()
+    for inner in table.get_children():
+        yield from _global_names(inner)
+
+
+def _python(source: str) -> str:
+    """The cell without its magics."""
+    return re.sub(r"^(\s*)[%!?].*$", r"\1pass", source, flags=re.MULTILINE)
+
+
+def _parsed(source: str) -> ast.AST | None:
+    try:
+        return ast.parse(_python(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _table(source: str) -> symtable.SymbolTable:
+    return symtable.symtable(_python(source), "cell", "exec")
