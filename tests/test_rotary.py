@@ -245,6 +245,7 @@ def test_the_gradient_is_the_rotation_back(layout):
     torch.testing.assert_close(x.grad, rotate(upstream, -theta, layout=layout).detach())
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap runs addcmul_ one example at a time
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_vmap_over_inputs_positions_and_gradients(layout, dtype):
@@ -256,6 +257,7 @@ def test_vmap_over_inputs_positions_and_gradients(layout, dtype):
     expected = torch.stack([turned(*both) for both in zip(x, positions)])
     assert torch.equal(vmap(turned)(x, positions), expected)
     assert torch.equal(vmap(turned, (0, None))(x, positions[0])[1], turned(x[1], positions[0]))
+    assert torch.equal(vmap(turned, (None, 0))(x[0], positions)[2], turned(x[0], positions[2]))
 
     def loss(x):
         return (turned(x, positions[0]) ** 3).sum()
