@@ -19,7 +19,9 @@ DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 # arithmetic before it. The smallest mistake that a test below plants is larger by a factor of ten.
 ROUNDING = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 4e-2}
 
-calm = settings(deadline=None)  # the first call of an operation takes long, on a busy machine too long
+calm = settings(
+    deadline=None, max_examples=25
+)  # the first call of an operation takes long, on a busy machine too long
 positions_of_any_size = st.integers(-(2**31), 2**31)
 
 
