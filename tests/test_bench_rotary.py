@@ -74,12 +74,15 @@ def test_a_peer_that_is_missing_is_left_out(capsys, monkeypatch):
     def _missing(x):
         raise ImportError("No module named 'missing'")
 
+    for peer in ("_compiled", "_llama", "_rotary_embedding_torch"):
+        monkeypatch.setattr(bench, peer, lambda *_: {})
     monkeypatch.setattr(bench, "_x_transformers", _missing)
     found = bench.ways(torch.ones(1, 1, 2, 4))
     assert "x-transformers, interleaved" not in found and "rotate, half_split" in found
     assert "missing is left out: No module named 'missing'" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", bench.DTYPES)
 def test_every_way_rotates(monkeypatch, dtype):
     monkeypatch.setattr(bench, "_compiled", lambda x, theta: {})

@@ -12,7 +12,7 @@ import pytest
 from browser import Control, Lab, Notebook, chromium, lab
 
 from courseware.build import read, text
-from courseware.cells import without_training
+from courseware.needed import without_training
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 CHAPTERS = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))

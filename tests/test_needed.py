@@ -1,9 +1,15 @@
-"""Which cells grading runs."""
+"""Which cells grading runs, and what is left of a chapter without its trainings."""
+
+from pathlib import Path
 
 import pytest
 from nbformat import v4
 
-from courseware.needed import defined, needed_cells, used
+from courseware.build import read
+from courseware.needed import defined, needed_cells, used, without_training
+
+CHAPTERS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
+SLIDERS_OF_TRAINED_MODELS = {"stripes"}
 
 
 def needs(*sources, graded=None):
@@ -63,3 +69,52 @@ def test_names():
 def test_what_cannot_be_read_does_no_harm():
     for source in ("(" * 5000, "\0", "é = ", "x = 1\n\tif"):
         assert defined(source) == used(source) == set()
+
+
+def left(*sources):
+    cells = [v4.new_code_cell(source) for source in sources]
+    return [cell.source for cell in without_training(v4.new_notebook(cells=cells)).cells]
+
+
+def test_a_training_goes_with_all_that_needs_it():
+    helper = "def fit(x):\n    train(x)"
+    chapter = [
+        "from posenc.models import train",
+        helper,
+        "fit(1)",
+        "loss = 2",
+        "model = fit(2)",
+        "print(model)",
+        "print(loss)",
+    ]
+    assert left(*chapter) == [chapter[0], "loss = 2", "print(loss)"]
+
+
+def test_a_name_that_is_defined_again_is_good_again():
+    assert left("x = train()", "x = 1", "print(x)") == ["x = 1", "print(x)"]
+
+
+def test_training_stays_out_where_it_is_imported_again():
+    assert left("train(1)", "from posenc.models import train", "train(2)") == [
+        "from posenc.models import train"
+    ]
+
+
+def test_text_stays_and_the_original_is_left_alone():
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("train(x)"), v4.new_code_cell("train(x)")])
+    assert [cell.cell_type for cell in without_training(notebook).cells] == ["markdown"]
+    assert len(notebook.cells) == 2
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_no_chapter_loses_an_exercise_or_a_slider(path):
+    whole = read(path)
+    short = {cell.source for cell in without_training(whole).cells}
+    lost = [cell.source for cell in whole.cells if cell.source not in short]
+    swept = {source.partition(".sweep()")[0].split()[-1] for source in lost if ".sweep()" in source}
+    assert swept <= SLIDERS_OF_TRAINED_MODELS
+    assert not [
+        cell.source
+        for cell in whole.cells
+        if set(cell.metadata.get("tags", [])) & {"exercise", "check", "solution"} and cell.source in lost
+    ]

@@ -55,6 +55,18 @@ def test_the_locked_positions_keep_their_difference_within_the_range():
         assert (m.value, n.value) == expected
 
 
+def test_all_controls_set_at_once_are_taken_as_they_are():
+    live = figures.two_positions()
+    start, picture = {name: control.value for name, control in live.controls.items()}, live.png()
+    live.set(lock=False, m=20)
+    assert live.png() != picture
+    live.set(**start)
+    assert {name: control.value for name, control in live.controls.items()} == start
+    assert live.png() == picture
+    live.set(m=3, n=20)
+    assert (live.controls["m"].value, live.controls["n"].value) == (3, 20)
+
+
 @pytest.mark.parametrize("lock", [True, False])
 def test_the_scores_are_those_of_the_arrows(lock):
     live = figures.two_positions()

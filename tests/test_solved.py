@@ -7,7 +7,7 @@ import pytest
 from nbformat import v4
 
 from courseware.build import BuildError, execute, read, solve
-from courseware.cells import without_training
+from courseware.needed import without_training
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 

@@ -436,7 +436,7 @@ def test_bytes_of_a_rotation_in_both_layouts():
     complex_multiply = 4 * (n + 2 * pairs) + 4 * n  # x and e^iθ read, the result written
     assert count_bytes(lambda: rotate(q, turn)).bytes == tables + 2 * 8 * pairs + complex_multiply
     first = 4 * (2 * n + 2 * pairs)  # x times (cos, cos)
-    a_half = 4 * (n + pairs) + 4 * 3 * n / 2  # half of x times sin, then added in place to half of the result
+    a_half = 4 * (3 * n / 2 + pairs)  # half of x and sin read, half of the result read and written
     expected = tables + 4 * 3 * pairs + first + 2 * a_half
     assert count_bytes(lambda: rotate(q, turn, layout="half_split")).bytes == expected
 

@@ -1,6 +1,7 @@
-"""Which cells of a notebook an answer needs: grading runs those and leaves the chapter's trainings alone."""
+"""Which cells of a notebook hang together: what an answer needs, and what is left of a chapter without trainings."""
 
 import ast
+import copy
 import re
 import symtable
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,25 @@ def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
             above = (other for other in range(number - 1, -1, -1) if name in names[other][0])
             wanted.extend([other for other in above][:1])
     return found
+
+
+def without_training(notebook: NotebookNode) -> NotebookNode:
+    """A copy without the cells that train models, and without those that need what these define.
+
+    What is left takes seconds instead of minutes, and is all that an exercise or a slider needs.
+    """
+    dropped: set[str] = {"train"}
+    kept = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            if used(cell.source) & dropped:
+                dropped |= defined(cell.source)
+                continue
+            dropped -= defined(cell.source) - {"train"}
+        kept.append(copy.deepcopy(cell))
+    short = copy.deepcopy(notebook)
+    short.cells = kept
+    return short
 
 
 def runs(cell: NotebookNode) -> bool:

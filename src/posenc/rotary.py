@@ -103,7 +103,7 @@ def _turn_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """(a, b) → (a cos θ - b sin θ, b cos θ + a sin θ), where a is the first half of x and b the second."""
     half = x.shape[-1] // 2
     turned = x * torch.cat([cos, cos], dim=-1)
-    turned[..., :half].addcmul_(x[..., half:], sin, value=-1)  # no third tensor of this size
+    turned[..., :half].addcmul_(x[..., half:], sin, value=-1)  # makes no third tensor
     turned[..., half:].addcmul_(x[..., :half], sin)
     return turned
 

@@ -162,11 +162,11 @@ def two_positions() -> Live:
     panel.legend(*panel.get_legend_handles_labels(), loc="upper right", fontsize=8, ncols=2)
     moving["readout"] = panel.set_title(" ", fontsize=9)
     controls = {
-        "m": slider("query at m", 0, longest, unit="position", value=7),
-        "n": slider("key at n", 0, longest, unit="position", value=4),
+        "m": slider("m", 0, longest, unit="position", value=7),
+        "n": slider("n", 0, longest, unit="position", value=4),
         "lock": switch("lock m − n", True),
     }
-    before = {name: controls[name].value for name in "mn"}
+    before = {name: control.value for name, control in controls.items()}
 
     def keep_the_difference(m: int, n: int) -> tuple[int, int]:
         """Let the other position follow the one that was moved, both within their range."""
@@ -177,10 +177,11 @@ def two_positions() -> Live:
         return m, m - offset
 
     def update(m: int, n: int, lock: bool) -> None:
-        if lock:
+        one_moved = (m != before["m"]) != (n != before["n"])
+        if lock and before["lock"] and one_moved:
             m, n = keep_the_difference(m, n)
             controls["m"].value, controls["n"].value = m, n
-        before.update(m=m, n=n)
+        before.update(m=m, n=n, lock=lock)
         others = places - (m - n) if lock else torch.full_like(places, n)
         shown = (others >= 0) & (others <= longest)
         for name, place in ways.items():
@@ -473,7 +474,7 @@ def stretching() -> Live:
         update,
         moving=moving,
         controls={
-            "scale": slider("scale s", 1.0, 8.0, unit="times as long", value=4.0, step=0.5),
+            "scale": slider("scale s", 1.0, 8.0, unit="times", value=4.0, step=0.5),
             "pair": slider("pair i", 0, head_dim // 2 - 1, value=4),
         },
         alt="Left, for one pair, the position whose trained angle it has, against the position: as trained the "
