@@ -28,7 +28,7 @@ check: ready ## run the tests that take less than a minute together
 notebooks: ready ## execute the notebooks and store their outputs (CHAPTER=01 for one)
 	@$(python) -m courseware.build $(CHAPTER)
 
-bench: ready ## measure what a move of a slider costs
+bench: ready ## measure what a move of a slider and a rotation cost
 	@$(python) -m courseware.bench
 
 assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01)

@@ -206,11 +206,11 @@ class Notebook:
         )
 
     def latency(self, control: Control, key: str) -> float | None:
-        """Milliseconds from this key press to changed pixels; None where nothing came within two seconds."""
+        """Milliseconds from this key press to changed pixels; None where nothing came within a second."""
         seen = self.page.evaluate("window.times.length")
         control.press(key)
         try:
-            self._wait(f"window.times.length > {seen}", 2)
+            self._wait(f"window.times.length > {seen}", 1)
         except Error:
             return None
         return self.page.evaluate("window.times.at(-1)")
