@@ -317,6 +317,14 @@ def test_metadata_is_what_was_released():
     ]
 
 
+def test_a_missing_check_is_put_back():
+    released = roles("one", "check_one", "two")
+    released.cells[1].metadata.nbgrader.grade = True
+    submitted = roles("two")
+    grade.tidy(submitted, released)
+    assert [each.source for each in submitted.cells] == ["two", "check_one"]
+
+
 def test_marks_as_a_table(tmp_path):
     graded = {
         "marks": {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]},

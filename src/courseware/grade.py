@@ -10,6 +10,7 @@ classroom/graded/04_name/results. Started again, only what is new or changed is 
 """
 
 import argparse
+import copy
 import csv
 import hashlib
 import html
@@ -96,7 +97,8 @@ def find_submissions(folder: Path, name: str) -> tuple[list[Submission], list[st
 def tidy(notebook: NotebookNode, released: NotebookNode) -> None:
     """Give each cell the role that it was released with, and no other metadata, whatever the submission says.
 
-    Of a cell that was duplicated the last keeps its role, as it is the last that counts when all are run.
+    Of a cell that was duplicated the last keeps its role, as it is the last that counts when all are run. A check
+    that is missing is put at the end.
     """
     roles = {
         cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader
@@ -107,6 +109,9 @@ def tidy(notebook: NotebookNode, released: NotebookNode) -> None:
         claimed = cell.metadata.get("nbgrader", {})
         role = roles.pop(claimed.get("grade_id"), None) if isinstance(claimed, dict) else None
         cell.metadata = nbformat.from_dict({"nbgrader": role} if role else {})
+    for cell in released.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") in roles and cell.metadata.nbgrader.get("grade"):
+            notebook.cells.append(copy.deepcopy(cell))
 
 
 def lay_out(submission: Submission, base: Path, kernels: Path, number: int, template: Path):
@@ -365,7 +370,7 @@ def says(layers: tuple[str, ...]) -> str:
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="make grade", description=__doc__.partition("\n")[0])
     parser.add_argument("chapter")
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder")
     parser.add_argument("--classroom", type=Path, default=CLASSROOM)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--cell-seconds", type=int, default=30)
@@ -388,19 +393,20 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     from courseware.autograde import Limits
 
     path = release.chapter(given.chapter)
-    if not given.folder.is_dir():
-        raise ClassroomError(f"FROM is the folder of the submissions; there is no folder {given.folder}.")
+    folder = Path(given.folder).resolve()
+    if not given.folder or not folder.is_dir():
+        raise ClassroomError(f"FROM is the folder of the submissions; there is no folder {given.folder!r}.")
     classroom = given.classroom.resolve()
     source = classroom / "source" / path.stem / path.name
     if not source.exists():
         release.assignment(path, classroom)
-    submissions, others = find_submissions(given.folder.resolve(), path.stem)
+    submissions, others = find_submissions(folder, path.stem)
     if not submissions:
         raise ClassroomError(f"{given.folder} holds no submission: neither a notebook nor a folder.")
     limits = Limits(cell_seconds=given.cell_seconds, seconds=given.seconds, gigabytes=given.gigabytes)
     graded = classroom / "graded" / path.stem
     template = new_template(source, scratch)
-    grader = Grader(source, template, graded, [classroom, given.folder], limits)
+    grader = Grader(source, template, graded, [classroom, folder], limits)
     print(says(grader.layers))
     results = {submission.student: grader.done(submission) for submission in submissions}
     left = [submission for submission in submissions if results[submission.student] is None]
