@@ -10,6 +10,8 @@ import torch
 
 from courseware import build, release
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CHAPTERS = sorted(NOTEBOOKS.glob("*.ipynb"))
 chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
