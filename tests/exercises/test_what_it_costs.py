@@ -5,9 +5,8 @@ import statistics
 
 import pytest
 import torch
-from planted import failing_hints, unmet, verdict
+from planted import verdict
 
-from posenc.exercises import what_it_costs as chapter
 from posenc.rotary import angles, rotate
 from posenc.timing import sample_stream
 
@@ -244,22 +243,6 @@ RIGHT = [
 NAMES = ["rotation_bytes", "time_kernel", "faster", "decode_step", "longest_bias"]
 
 
-@pytest.mark.parametrize("name, answer, words", PLANTED, ids=[f"{p[0]}: {p[2]}" for p in PLANTED])
-def test_the_mistake_is_named(name, answer, words, capsys):
-    line = verdict(capsys, name, answer)
-    assert line.startswith("✗") and words in line
-
-
-@pytest.mark.parametrize("name, answer", RIGHT)
-def test_right_answers_pass(name, answer, capsys):
-    assert verdict(capsys, name, answer).startswith("✓")
-
-
-def test_every_message_has_its_mistake(capsys):
-    lines = [verdict(capsys, name, answer) for name, answer, _ in PLANTED]
-    assert unmet(chapter, lines) == []
-
-
 def changes(*inputs):
     for value in inputs:
         if isinstance(value, torch.Tensor):
@@ -289,8 +272,3 @@ GARBAGE = {
 def test_anything_gets_one_line(name, answer, capsys):
     line = verdict(capsys, name, answer)
     assert line.startswith("✗") and "\n" not in line
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_hints_show_what_they_promise(name):
-    assert failing_hints(name) == 0
