@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba_array
 from matplotlib.patches import Polygon
 from torch import Tensor
 
@@ -179,8 +180,10 @@ def two_positions() -> Live:
     def update(m: int, n: int, lock: bool) -> None:
         one_moved = (m != before["m"]) != (n != before["n"])
         if lock and before["lock"] and one_moved:
-            m, n = keep_the_difference(m, n)
-            controls["m"].value, controls["n"].value = m, n
+            kept = keep_the_difference(m, n)
+            if kept != (m, n):
+                before["m"], before["n"] = controls["m"].value, controls["n"].value = kept
+                return  # the figure asks again, with the positions that are kept
         before.update(m=m, n=n, lock=lock)
         others = places - (m - n) if lock else torch.full_like(places, n)
         shown = (others >= 0) & (others <= longest)
@@ -232,6 +235,7 @@ def clocks() -> Live:
         LineCollection((centres[:, None] + circle).numpy(), colors=PALE, linewidths=0.8, zorder=1)
     )
     hands = faces.add_collection(LineCollection([], linewidths=1.8))
+    colours = to_rgba_array([BLUE, ORANGE])
     (chosen_face,) = faces.plot([], [], color="black", linewidth=1.2)
     where = faces.set_title(" ", fontsize=9)
 
@@ -256,7 +260,7 @@ def clocks() -> Live:
         unfinished = wavelength > length
         tips = centres + torch.stack([at_m.cos(), at_m.sin()], dim=1)
         hands.set_segments(torch.stack([centres, tips], dim=1).numpy())
-        hands.set_color([ORANGE if slow else BLUE for slow in unfinished])
+        hands.set_color(colours[unfinished.long().numpy()])
         chosen_face.set_data(*(centres[pair] + 1.15 * circle).T.numpy())
         full.set_data(pairs[~unfinished].numpy(), wavelength[~unfinished].numpy())
         never.set_data(pairs[unfinished].numpy(), wavelength[unfinished].numpy())
