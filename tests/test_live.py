@@ -480,8 +480,8 @@ def test_controls_are_labelled_with_name_and_unit():
     turn = slider("turn", 0, 5, unit="places")
     assert (turn.description, turn.style.description_width, turn.layout.width) == (
         "turn (places)",
-        "110px",
-        "460px",
+        "190px",
+        "540px",
     )
     assert type(turn).__name__ == "IntSlider" and turn.continuous_update
     assert type(slider("turn", 0, 1, step=0.25)).__name__ == "FloatSlider"

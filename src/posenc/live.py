@@ -92,11 +92,11 @@ def text(name: str, value: str = "", placeholder: str = "") -> widgets.Widget:
     return widgets.Text(value, placeholder=placeholder, continuous_update=False, **_labelled(name))
 
 
-def _labelled(label: str, width: str = "460px") -> dict:
+def _labelled(label: str, width: str = "540px") -> dict:
     return {
         "description": label,
         "tooltip": label,  # the whole of it, where the room is too small; without one the page says "null"
-        "style": {"description_width": "110px"},
+        "style": {"description_width": "190px"},
         "layout": widgets.Layout(width=width, max_width="100%"),
     }
 
