@@ -95,9 +95,9 @@ def test_what_cannot_be_released(solution, tests, complaint):
         teachers_source(one_exercise(solution), tests)
 
 
-def test_a_chapter_without_hidden_tests(tmp_path):
+def test_a_chapter_without_hidden_tests():
     with pytest.raises(ClassroomError, match="none.py is missing"):
-        release.hidden_tests(tmp_path / "09_none.ipynb", tmp_path)
+        release.hidden_tests(Path("09_none.ipynb"))
 
 
 def test_chapters_are_found_by_number():
