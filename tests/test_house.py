@@ -48,3 +48,39 @@ def test_everything_public_has_a_caller_besides_its_own_tests(name):
     used = set().union(*(names_used(path) for path in callers if path.name != own))
     wanted = {found for found in public(MODULES[name]) if not found.startswith("_")}
     assert wanted - used == set()
+
+
+def stated_errors(module):
+    """(names that call it: a function's, or a method's and its class's; error) for what stands under Raises."""
+    for node in ast.parse(code(module)).body:
+        for inner in [node, *(node.body if isinstance(node, ast.ClassDef) else ())]:
+            if isinstance(inner, ast.FunctionDef | ast.ClassDef):
+                raises = re.search(
+                    r"^Raises:\n((?: {4}.*\n?)+)", ast.get_docstring(inner) or "", re.MULTILINE
+                )
+                for errors in re.findall(r"^ {4}(\w[\w, ]*):", raises[1] if raises else "", re.MULTILINE):
+                    yield from (({node.name, inner.name}, error) for error in errors.split(", "))
+
+
+@functools.cache
+def words_of_tests_of_errors():
+    """For each test that calls pytest.raises: the words in it, and in the constants of its module that it names."""
+    found = []
+    for path in ROOT.glob("tests/**/*.py"):
+        body = ast.parse(code(path)).body
+        constants = [(words(node.targets[0]), words(node)) for node in body if isinstance(node, ast.Assign)]
+        for test in (words(node) for node in body if isinstance(node, ast.FunctionDef)):
+            if "raises" in test:
+                found.append(test.union(*(value for name, value in constants if name & test)))
+    return found
+
+
+def words(node):
+    return {*re.findall(r"\w+", ast.unparse(node))}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_stated_error_is_raised_by_a_test(name):
+    for callers, error in stated_errors(MODULES[name]):
+        tests = [test for test in words_of_tests_of_errors() if error in test and callers & test]
+        assert tests, f"no test sees {callers} raise {error}"

@@ -290,6 +290,11 @@ def solve(notebook: NotebookNode) -> NotebookNode:
 
 
 def read(path: Path) -> NotebookNode:
+    """A stored notebook.
+
+    Raises:
+        BuildError: it is not a valid notebook of nbformat 4.
+    """
     try:
         stored = path.read_text(encoding="utf-8")
         content = json.loads(stored)

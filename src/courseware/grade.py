@@ -121,7 +121,7 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
         template: the notebook as it was released, in a folder with its name, beside the gradebook.
 
     Raises:
-        ClassroomError: it is not a notebook, or too big.
+        ClassroomError: there is no notebook, it cannot be read, or all of it is too big.
     """
     course, own, name = base / str(number), kernels / str(number), template.stem
     files = dict(submission.files())
