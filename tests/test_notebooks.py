@@ -99,7 +99,7 @@ def closing_cell(notebook, path):
     lines = len(re.findall(r"^- ", verified, re.MULTILINE))
     if lines < asserted:
         complaints.append(f"{lines} lines for {asserted} assertions")
-    chapters = sorted(path.parent.glob("*.ipynb"))
+    chapters = sorted(path.parent.glob("[0-9]*.ipynb"))
     here = chapters.index(path)
     for neighbour in chapters[max(here - 1, 0) : here] + chapters[here + 1 : here + 2]:
         if not re.search(rf"\]\({re.escape(neighbour.name)}[)#]", verified):
@@ -294,7 +294,7 @@ def small_file(notebook, path):
 
 def numbered(folder):
     """Of the folder, not of a notebook: the chapters count from 01, none missing."""
-    names = sorted(path.name for path in folder.glob("*.ipynb"))
+    names = sorted(path.name for path in folder.glob("[0-9]*.ipynb"))
     return [
         f"{name} should be a chapter {number:02}_name.ipynb"
         for number, name in enumerate(names, start=1)
@@ -331,7 +331,7 @@ def stored(path):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
 def test_chapter(path, rule):
     complaints = rule(stored(path), path)
     assert not complaints, "\n".join(complaints)
