@@ -155,9 +155,9 @@ def test_no_position_gives_no_vector(encode):
 
 @given(st.one_of(st.integers(-10, 0), st.integers(0, 50).map(lambda n: 2 * n + 1)))
 def test_refuses_a_width_without_pairs(width):
-    with pytest.raises(ValueError, match=f"d_model is {width}.*positive even"):
+    with pytest.raises(ValueError, match=f"{width} dimensions: .*positive even"):
         sinusoidal(torch.arange(3), width)
-    with pytest.raises(ValueError, match=f"d_model is {width}.*positive even"):
+    with pytest.raises(ValueError, match=f"{width} dimensions: .*positive even"):
         shift_matrix(1, width)
 
 

@@ -52,11 +52,12 @@ def output_texts(executed):
 # ---------------------------------------------------------------- execute
 
 
-def test_it_runs_in_the_steady_environment_and_the_given_folder(tmp_path):
+def test_it_runs_in_the_steady_environment_and_the_given_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("EXTRA", "yes")
     source = "import os\nprint([os.environ[name] for name in NAMES], os.getcwd() == FOLDER)"
     source = source.replace("NAMES", str([*build.STEADY, "EXTRA"])).replace("FOLDER", repr(str(tmp_path)))
     original = notebook(source, "1 + 1")
-    executed = execute(original, folder=tmp_path, settings={"EXTRA": "yes"})
+    executed = execute(original, folder=tmp_path)
     assert output_texts(executed)[0] == f"{[*build.STEADY.values(), 'yes']} True\n"
     assert [cell.execution_count for cell in executed.cells] == [1, 2]
     assert not original.cells[0].outputs, "the notebook that was passed in has changed"
@@ -124,9 +125,10 @@ def test_a_hidden_error_is_seen(tmp_path, way):
         execute(notebook(*cells), folder=tmp_path)
 
 
-def test_a_cell_that_takes_too_long_is_named(tmp_path):
+def test_a_cell_that_takes_too_long_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "CELL_SECONDS", 1)
     with pytest.raises(BuildError, match=r"cell \[1\] 'while True: pass': ran longer than 1 s"):
-        execute(notebook("while True: pass"), folder=tmp_path, cell_seconds=1)
+        execute(notebook("while True: pass"), folder=tmp_path)
 
 
 def test_a_kernel_that_dies_is_named(tmp_path):

@@ -3,10 +3,8 @@
 import copy
 import csv
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -14,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from courseware import build, grade, install
+from courseware import build, grade
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
@@ -126,23 +124,16 @@ def submit(folder, released):
 
 
 @pytest.fixture(scope="module")
-def classroom():
-    """The Python of .venv-classroom, made if need be."""
-    subprocess.run([sys.executable, install.__file__, "classroom"], check=True)
-    return os.path.join(install.CLASSROOM, "bin", "python")
-
-
-@pytest.fixture(scope="module")
-def graded(classroom, tmp_path_factory):
+def graded(classroom_python, tmp_path_factory):
     """Chapter 1 handed out, handed in and graded, with an interruption: (folder, expected marks, the printed lines,
     a result of before the interruption)."""
     base = tmp_path_factory.mktemp("class")
     given = ["--classroom", str(base / "classroom")]
-    subprocess.run([classroom, "-m", "courseware.release", "01", *given], check=True)
+    subprocess.run([classroom_python, "-m", "courseware.release", "01", *given], check=True)
     released = nbformat.read(base / "classroom" / "release" / CHAPTER.stem / CHAPTER.name, 4)
     (base / "handed in").mkdir()
     marks = submit(base / "handed in", released)
-    command = [classroom, "-m", "courseware.grade", "1", str(base / "handed in"), *given]
+    command = [classroom_python, "-m", "courseware.grade", "1", str(base / "handed in"), *given]
     command += ["--workers", "2", "--cell-seconds", str(CELL_SECONDS)]
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     listen = partial(
@@ -228,12 +219,12 @@ def test_everyone_gets_a_page(graded):
 
 
 @pytest.mark.slow
-def test_the_gradebook_holds_the_marks_of_all(graded, classroom):
+def test_the_gradebook_holds_the_marks_of_all(graded, classroom_python):
     base, marks, _, _ = graded
     book = base / "classroom" / "graded" / CHAPTER.stem / "gradebook.db"
     script = "import sys, json; from nbgrader.api import Gradebook; book = Gradebook(sys.argv[1])\n"
     script += "print(json.dumps({s.student.id: s.score for s in book.assignment_submissions(sys.argv[2])}))"
-    command = [classroom, "-W", "ignore", "-c", script, f"sqlite:///{book}", CHAPTER.stem]
+    command = [classroom_python, "-W", "ignore", "-c", script, f"sqlite:///{book}", CHAPTER.stem]
     assert json.loads(subprocess.check_output(command, text=True)) == marks
 
 

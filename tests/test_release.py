@@ -2,9 +2,7 @@
 
 import ast
 import copy
-import os
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import nbformat
 import pytest
 from nbformat import v4
 
-from courseware import build, install, release
+from courseware import build, release
 from courseware.needed import needed_cells
 from courseware.release import ClassroomError, teachers_source
 
@@ -97,9 +95,9 @@ def test_what_cannot_be_released(solution, tests, complaint):
         teachers_source(one_exercise(solution), tests)
 
 
-def test_a_chapter_without_hidden_tests(tmp_path):
+def test_a_chapter_without_hidden_tests():
     with pytest.raises(ClassroomError, match="none.py is missing"):
-        release.hidden_tests(tmp_path / "09_none.ipynb", tmp_path)
+        release.hidden_tests(Path("09_none.ipynb"))
 
 
 def test_chapters_are_found_by_number():
@@ -113,20 +111,13 @@ def test_chapters_are_found_by_number():
 
 
 @pytest.fixture(scope="module")
-def python():
-    """The Python of .venv-classroom, made if need be."""
-    subprocess.run([sys.executable, install.__file__, "classroom"], check=True)
-    return os.path.join(install.CLASSROOM, "bin", "python")
-
-
-@pytest.fixture(scope="module")
-def released(python, tmp_path_factory):
+def released(classroom_python, tmp_path_factory):
     """The course folder with every chapter released, one of them a second time by the command."""
     folder = tmp_path_factory.mktemp("class")
     script = "import sys; from pathlib import Path; from courseware.release import assignment\n"
     script += "for path in sys.argv[2:]: assignment(Path(path), Path(sys.argv[1]))"
-    subprocess.run([python, "-c", script, folder, *CHAPTERS], check=True)
-    command = [python, "-m", "courseware.release", "1", "--classroom", str(folder)]
+    subprocess.run([classroom_python, "-c", script, folder, *CHAPTERS], check=True)
+    command = [classroom_python, "-m", "courseware.release", "1", "--classroom", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert str(folder / "release" / CHAPTERS[0].stem) in done.stdout
     assert "kept as it was" in done.stdout
@@ -174,20 +165,20 @@ def test_unattempted_the_worked_functions_take_over(released, path, capsys):
 
 
 @pytest.mark.slow
-def test_a_wrong_chapter_is_told_in_one_line(released, python):
+def test_a_wrong_chapter_is_told_in_one_line(released, classroom_python):
     for module, more in (("release", []), ("grade", [str(released)])):
-        command = [python, "-m", f"courseware.{module}", "77", *more]
+        command = [classroom_python, "-m", f"courseware.{module}", "77", *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert done.stderr.startswith("CHAPTER is the number of a chapter")
 
 
 @pytest.mark.slow
-def test_the_command_says_what_is_wrong_with_from(released, python, tmp_path):
+def test_the_command_says_what_is_wrong_with_from(released, classroom_python, tmp_path):
     for folder, words in (
         (tmp_path / "none", "FROM is the folder of the submissions"),
         (tmp_path, "holds no submission"),
     ):
-        command = [python, "-m", "courseware.grade", "1", str(folder), "--classroom", str(released)]
+        command = [classroom_python, "-m", "courseware.grade", "1", str(folder), "--classroom", str(released)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr

@@ -397,7 +397,7 @@ def test_refuses_positions_that_are_not_integers(make, positions):
 @calm
 @given(st.one_of(st.integers(-10, 0), st.integers(0, 50).map(lambda n: 2 * n + 1)))
 def test_refuses_a_head_without_pairs(make, head_dim):
-    with pytest.raises(ValueError, match=f"head_dim is {head_dim}: .*positive even"):
+    with pytest.raises(ValueError, match=f"{head_dim} dimensions: .*positive even"):
         make(torch.arange(3), head_dim)
 
 

@@ -14,9 +14,14 @@ NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(autouse=True)
+def strict(monkeypatch):
+    monkeypatch.setenv("POSENC_STRICT", "1")
+
+
 def verdicts(notebook, folder):
     """What each check cell prints when every solution stands in its stub."""
-    executed = execute(solve(notebook), folder=folder, settings={"POSENC_STRICT": "1"})
+    executed = execute(solve(notebook), folder=folder)
     checks = [cell for cell in executed.cells if "check" in cell.metadata.get("tags", [])]
     return ["".join(output.get("text", "") for output in cell.outputs) for cell in checks]
 

@@ -1,13 +1,9 @@
 """The students' notebook in a real browser: it opens, and answers as the course does."""
 
-import os
 import subprocess
-import sys
 
 import pytest
 from browser import chromium, lab
-
-from courseware import install
 
 pytestmark = [
     pytest.mark.slow,
@@ -18,11 +14,10 @@ STUB = "def unpermute(layer, x, p):\n    return layer(x[p])"
 
 
 @pytest.fixture
-def notebook(tmp_path):
-    subprocess.run([sys.executable, install.__file__, "classroom"], check=True)
-    python = os.path.join(install.CLASSROOM, "bin", "python")
+def notebook(classroom_python, tmp_path):
     subprocess.run(
-        [python, "-m", "courseware.release", "01", "--classroom", str(tmp_path / "class")], check=True
+        [classroom_python, "-m", "courseware.release", "01", "--classroom", str(tmp_path / "class")],
+        check=True,
     )
     with lab(tmp_path / "class" / "release" / CHAPTER, tmp_path / "home") as running:
         yield running.open(f"{CHAPTER}.ipynb")

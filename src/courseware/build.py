@@ -30,7 +30,7 @@ from nbformat import NotebookNode
 from PIL import Image
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-CELL_SECONDS = 120
+CELL_SECONDS = 120  # that a cell may take
 STEADY = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "COLUMNS": "100", "TZ": "UTC"}
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -56,20 +56,12 @@ class BuildError(Exception):
 # ---------------------------------------------------------------- execute
 
 
-def execute(
-    notebook: NotebookNode,
-    *,
-    folder: Path,
-    cell_seconds: float = CELL_SECONDS,
-    settings: dict[str, str] | None = None,
-) -> NotebookNode:
-    """Run all cells in a fresh kernel.
+def execute(notebook: NotebookNode, *, folder: Path) -> NotebookNode:
+    """Run all cells in a fresh kernel, under STEADY.
 
     Args:
         notebook: stays as it is.
         folder: the kernel's working directory.
-        cell_seconds: how long one cell may take.
-        settings: environment variables for the kernel, beside STEADY.
 
     Returns:
         a copy with the outputs of this run.
@@ -81,15 +73,14 @@ def execute(
     fresh = copy.deepcopy(notebook)
     client = NotebookClient(
         fresh,
-        timeout=cell_seconds,
+        timeout=CELL_SECONDS,
         kernel_name=notebook.metadata.get("kernelspec", {}).get("name", "python3"),
         record_timing=False,
         shutdown_kernel="immediate",
         resources={"metadata": {"path": str(folder)}},
     )
     try:
-        environment = {**os.environ, **STEADY, **(settings or {})}
-        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):
+        with client.setup_kernel(env=os.environ | STEADY, stderr=subprocess.DEVNULL):
             hidden = _collect_errors(client)
             for index, cell in enumerate(fresh.cells):
                 _execute_cell(client, cell, index)

@@ -128,9 +128,9 @@ def _hidden_region(name: str, test: str) -> str:
     return "\n".join([*lines, f"test_{name}({name})", "### END HIDDEN TESTS"])
 
 
-def hidden_tests(path: Path, folder: Path = HIDDEN) -> dict[str, str]:
+def hidden_tests(path: Path) -> dict[str, str]:
     """The hidden tests of a chapter, from the module named like it: exercise → source of its test."""
-    module = folder / f"{path.stem.partition('_')[2]}.py"
+    module = HIDDEN / f"{path.stem.partition('_')[2]}.py"
     if not module.exists():
         raise ClassroomError(f"{path.stem} has no hidden tests: {module.name} is missing.")
     text = module.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ def integer(positions: Tensor, d_model: int, *, dtype: torch.dtype = torch.float
         TypeError: positions are not integers.
         ValueError: d_model is not positive.
     """
-    _require_integers(positions)
+    require_integers(positions)
     _require_width(d_model)
     return positions[..., None].to(dtype).repeat_interleave(d_model, dim=-1)
 
@@ -43,7 +43,7 @@ def binary(positions: Tensor, d_model: int, *, dtype: torch.dtype = torch.float3
         TypeError: positions are not integers.
         ValueError: d_model is not positive, or a position is negative or needs more digits.
     """
-    _require_integers(positions)
+    require_integers(positions)
     _require_width(d_model)
     positions = positions.long()
     outside = (positions < 0) | (positions >> min(d_model, 63) > 0)  # int64 has 63 digits and a sign
@@ -76,8 +76,10 @@ def sinusoidal(
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
     """
-    _require_integers(positions)
-    angles = positions[..., None].double() * _frequencies(d_model, base).to(positions.device)  # (…, d / 2)
+    require_integers(positions)
+    angles = positions[..., None].double() * frequencies(d_model, base=base).to(
+        positions.device
+    )  # (…, d / 2)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).to(dtype)
 
 
@@ -100,7 +102,7 @@ def shift_matrix(offset: int, d_model: int, *, base: float = 10_000.0) -> Tensor
     """
     if isinstance(offset, bool) or not isinstance(offset, int):
         raise TypeError(f"offset is a {type(offset).__name__}: pass an integer, a number of positions")
-    angles = offset * _frequencies(d_model, base)
+    angles = offset * frequencies(d_model, base=base)
     rows = torch.stack([angles.cos(), angles.sin(), -angles.sin(), angles.cos()], dim=-1)
     return torch.block_diag(*rows.unflatten(-1, (2, 2)))
 
@@ -139,7 +141,7 @@ class Learned(nn.Module):
             TypeError: positions are not integers.
             ValueError: a position is outside the table, or on another device.
         """
-        _require_integers(positions)
+        require_integers(positions)
         if positions.device != self.table.device:
             raise ValueError(
                 f"positions are on {positions.device} and the table is on {self.table.device}: "
@@ -154,18 +156,32 @@ class Learned(nn.Module):
         return self.table[positions.long()]
 
 
-def _frequencies(d_model: int, base: float) -> Tensor:
-    """Radians a position of each pair, float64, shape (d_model / 2,)."""
-    if d_model <= 0 or d_model % 2:
-        raise ValueError(
-            f"d_model is {d_model}: sines and cosines come in pairs, so choose a positive even number"
-        )
+def frequencies(width: int, *, base: float = 10_000.0) -> Tensor:
+    """How fast each pair of dimensions goes, in sinusoids and in rotations alike: base^(-2i/width) for pair i.
+
+    Args:
+        width: number of dimensions, even.
+        base: the wavelengths run from 2π to 2π·base^((width-2)/width) positions.
+
+    Returns:
+        radians a position, float64, shape (width / 2,).
+
+    Raises:
+        ValueError: width is odd or not positive, or base is not positive.
+    """
+    if width <= 0 or width % 2:
+        raise ValueError(f"{width} dimensions: they are used in pairs, so choose a positive even number")
     if not base > 0:
         raise ValueError(f"base is {base}: wavelengths are powers of it, so choose a positive number")
-    return base ** -(torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    return base ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
 
 
-def _require_integers(positions: Tensor) -> None:
+def require_integers(positions: Tensor) -> None:
+    """Positions are counted.
+
+    Raises:
+        TypeError: they are not integers.
+    """
     if positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool:
         raise TypeError(
             f"positions are {positions.dtype}: pass integers, for example torch.arange(T); "

@@ -11,6 +11,8 @@ repeat; they count from 0 in the chapters. A pair's two dimensions are
 import torch
 from torch import Tensor
 
+from posenc.additive import frequencies, require_integers
+
 LAYOUTS = ("interleaved", "half_split")
 
 
@@ -31,19 +33,8 @@ def angles(positions: Tensor, head_dim: int, *, base: float = 10_000.0) -> Tenso
 
     Source: Su et al. 2021, "RoFormer", section 3.2.2.
     """
-    if positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool:
-        raise TypeError(
-            f"positions are {positions.dtype}: pass integers, for example torch.arange(T); "
-            "low-precision floats cannot even hold 257"
-        )
-    if head_dim <= 0 or head_dim % 2:
-        raise ValueError(
-            f"head_dim is {head_dim}: dimensions are turned in pairs, so choose a positive even number"
-        )
-    if not base > 0:
-        raise ValueError(f"base is {base}: wavelengths are powers of it, so choose a positive number")
-    pair = torch.arange(head_dim // 2, dtype=torch.float64, device=positions.device)
-    return positions[..., None].double() * base ** (-2 * pair / head_dim)
+    require_integers(positions)
+    return positions[..., None].double() * frequencies(head_dim, base=base).to(positions.device)
 
 
 def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:

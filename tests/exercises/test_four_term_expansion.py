@@ -7,7 +7,6 @@ import pytest
 import torch
 from planted import verdict
 
-
 # ------------------------------------------------------------------ four parts
 
 

@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from posenc.additive import Learned, binary, sinusoidal
+from posenc.additive import Learned, binary, frequencies, sinusoidal
 from posenc.figures import BLUE, GREEN, GREY, ORANGE
 from posenc.live import Live, canvas, slider, switch
 
@@ -112,7 +112,7 @@ def clock_and_waves() -> Live:
 
     def update(pair: int, power: float, position: int) -> None:
         base = 10**power
-        wavelength = 2 * math.pi * base ** (2 * pairs.double() / width)
+        wavelength = 2 * math.pi / frequencies(width, base=base)
         angle = 2 * math.pi * steps / wavelength[pair]
         s, c = sinusoidal(torch.tensor(position), width, base=base)[2 * pair : 2 * pair + 2].tolist()
         hand.set_data([0, c], [0, s])

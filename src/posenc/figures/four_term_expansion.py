@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 
-import ipywidgets as widgets
 import matplotlib
 import torch
 from matplotlib.patches import Rectangle
@@ -36,7 +35,7 @@ def weights() -> tuple[Tensor, Tensor]:
     return w_query, w_key
 
 
-def four_panels(sentence: widgets.Text | None = None) -> Live:
+def four_panels() -> Live:
     """The four terms of a sentence as heat maps on one colour scale, their sum, and its softmax."""
     w_query, w_key = weights()
     signed = matplotlib.colormaps["PuOr_r"].with_extremes(bad="#dddddd")
@@ -105,7 +104,7 @@ def four_panels(sentence: widgets.Text | None = None) -> Live:
         update,
         moving=moving,
         controls={
-            "sentence": sentence or sentence_box(),
+            "sentence": sentence_box(),
             "power": slider("embedding std", -2.0, 0.4, unit="power of 10", value=0.0, step=0.1),
             **{name: switch(words, True) for name, words in SHORT._asdict().items()},
         },

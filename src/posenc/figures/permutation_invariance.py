@@ -16,9 +16,9 @@ WIDTH = 16  # of the word vectors
 ROOM = 12  # words that fit into a figure
 
 
-def sentence_box(value: str = "The dog bit the man.") -> widgets.Text:
+def sentence_box() -> widgets.Text:
     """A text box for a sentence; several figures may share it."""
-    return text("sentence", value, placeholder="type a sentence and press Enter")
+    return text("sentence", "The dog bit the man.", placeholder="type a sentence and press Enter")
 
 
 def read(sentence: str, *, at_least: int = 1) -> list[str]:

@@ -9,22 +9,6 @@ from posenc.additive import sinusoidal
 from posenc.figures import rotary_encoding as figures
 from posenc.rotary import angles, interpolated, ntk, rotate
 
-FIGURES = [
-    figures.angle,
-    figures.two_positions,
-    figures.clocks,
-    figures.decay,
-    figures.low_precision,
-    figures.stretching,
-]
-
-
-@pytest.mark.parametrize("make", FIGURES)
-def test_every_control_moves_something_and_comes_back(make):
-    live = make()
-    assert live.sweep() > 0
-    assert live.error == "" and live.alt
-
 
 @pytest.mark.parametrize("degrees", [-180, -90, 0, 30, 135, 180])
 def test_the_shadow_is_the_dot_product_and_the_length_stays(degrees):
@@ -211,15 +195,6 @@ def test_dots_show_every_seed_of_every_column():
     assert list(before[1]) == [1, 2, 0, 0] and list(after[1]) == [3, 4, 1, 1]
     assert all(a < b for a, b in zip(before[0], after[0])) and before[0][0] == before[0][1]
     assert live.png() and live.alt == "loss, one dot a seed: x, y; before, after."
-
-
-def test_a_figure_leaves_the_learners_random_numbers_alone():
-    torch.manual_seed(0)
-    expected = torch.rand(2)
-    torch.manual_seed(0)
-    for make in FIGURES:
-        make().png()
-    assert torch.equal(torch.rand(2), expected)
 
 
 def test_numbers_have_a_true_minus_and_no_negative_zero():

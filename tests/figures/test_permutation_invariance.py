@@ -4,17 +4,9 @@ import pytest
 import torch
 
 from posenc.figures import permutation_invariance as figures
-from posenc.figures.training import follow, training_curves
 
 FIGURES = [figures.token_vectors, figures.permutation, figures.layers_and_mask]
 TOKENS = ["the", "dog", "bit", "the", "man", "."]
-
-
-@pytest.mark.parametrize("make", FIGURES)
-def test_every_control_moves_something_and_comes_back(make):
-    live = make()
-    live.sweep()
-    assert live.error == "" and live.alt
 
 
 @pytest.mark.parametrize("make", FIGURES)
@@ -106,15 +98,3 @@ def test_bars_show_which_tokens_move():
     assert max(live.artists[f"bar {n}"].get_height() for n in range(6)) < 1e-12
     live.set(mask="causal", layers=2)
     assert live.artists["bar 5"].get_height() > 1e-3
-
-
-def test_training_curves_grow_one_line_a_seed():
-    live = training_curves(["first", "second"], steps=100, measure="share right", chance=0.5)
-    empty = live.png()
-    report = follow(live, "second", lambda: torch.tensor([0.5, 0.75, 1.0]))
-    report(0)
-    report(50)
-    segments = live.artists["second"].get_segments()
-    assert [segment.tolist() for segment in segments] == [[[0, v], [50, v]] for v in (0.5, 0.75, 1.0)]
-    assert len(live.artists["first"].get_segments()) == 0
-    assert live.png() != empty

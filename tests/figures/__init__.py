@@ -1,0 +1,1 @@
+"""A package, since tests/exercises has modules of the same names."""
