@@ -8,6 +8,7 @@ a symbol has one meaning in all of them.
 """
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -114,15 +115,16 @@ def _place(
     for cell in notebooks[name].cells:
         if cell.cell_type == "markdown":
             heading = ([heading] + re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE))[-1]
-        elif assertion in _assertions(cell) and all(word in cell.source for word in words):
+        elif assertion in _assertions(cell.source) and all(word in cell.source for word in words):
             found.append((name, heading, cell, assertion))
     if len(found) != 1:
         raise ClaimError(f"{len(found)} cells of chapter {chapter} assert {assertion}")
     return found[0]
 
 
-def _assertions(cell: NotebookNode) -> list[str]:
-    tree = ast.parse(re.sub(r"^%.*$", "", cell.source, flags=re.MULTILINE))
+@functools.cache
+def _assertions(source: str) -> list[str]:
+    tree = ast.parse(re.sub(r"^%.*$", "", source, flags=re.MULTILINE))
     return [ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.Assert)]
 
 
