@@ -25,8 +25,9 @@ test: ready ## run every test, and every notebook against its stored outputs
 check: ready ## run the tests that take less than a minute together
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
 
-notebooks: ready ## execute the notebooks and store their outputs (CHAPTER=01 for one)
+notebooks: ready ## execute the notebooks, store their outputs, write the page of claims (CHAPTER=01 for one)
 	@$(python) -m courseware.build $(CHAPTER)
+	@$(python) -m courseware.claims
 
 bench: ready ## measure what a move of a slider and a rotation cost
 	@$(python) -m courseware.bench

@@ -15,7 +15,7 @@ from courseware.build import read, text
 from courseware.needed import without_training
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-CHAPTERS = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+CHAPTERS = sorted(path.name for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
 
 pytestmark = [
     pytest.mark.slow,

@@ -8,7 +8,7 @@ from nbformat import v4
 from courseware.build import read
 from courseware.needed import defined, needed_cells, used, without_training
 
-CHAPTERS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
+CHAPTERS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("[0-9]*.ipynb"))
 SLIDERS_OF_TRAINED_MODELS = {"stripes"}
 
 

@@ -85,6 +85,24 @@ def opening_cell(notebook, path):
     return [f"the opening cell lacks {what}" for text, what in wanted.items() if text not in first]
 
 
+def stated_time(notebook, path):
+    """Enough for reading at 200 words and 30 lines of code a minute, the exercises, the figures and the run."""
+    stated = re.search(r"\*\*Time\*\* (\d+) min", notebook.cells[0].source)
+    run = re.search(r"\*\*Runs\*\* [^\n]*?in (\d+) s", notebook.cells[0].source)
+    if not (stated and run):
+        return ["the opening cell does not say **Time** in min and **Runs** in s"]
+    words = sum(len(re.findall(r"\w+", cell.source)) for cell in markdown(notebook)[:-1])
+    plain = [cell for cell in code(notebook) if not {"exercise", "check", "solution"} & {*tags(cell)}]
+    stubs = [cell.source for cell in code(notebook) if "exercise" in tags(cell)]
+    exercises = sum(
+        int(minutes) for stub in stubs for minutes in re.findall(r"^# .* (\d+) min$", stub, re.MULTILINE)
+    )
+    figures = sum("Controls:" in data(output, "text/plain") for output in outputs(notebook))
+    lines = sum(cell.source.count("\n") + 1 for cell in plain)
+    needed = words / 200 + lines / 30 + exercises + 2 * figures + int(run[1]) / 60
+    return [f"takes {needed:.0f} min, and says {stated[1]}"] if needed > int(stated[1]) else []
+
+
 def closing_cell(notebook, path):
     """What was verified, a line for each assertion at least, and the way on."""
     title, _, verified = notebook.cells[-1].source.rpartition("## What you verified")
@@ -99,7 +117,7 @@ def closing_cell(notebook, path):
     lines = len(re.findall(r"^- ", verified, re.MULTILINE))
     if lines < asserted:
         complaints.append(f"{lines} lines for {asserted} assertions")
-    chapters = sorted(path.parent.glob("*.ipynb"))
+    chapters = sorted(path.parent.glob("[0-9]*.ipynb"))
     here = chapters.index(path)
     for neighbour in chapters[max(here - 1, 0) : here] + chapters[here + 1 : here + 2]:
         if not re.search(rf"\]\({re.escape(neighbour.name)}[)#]", verified):
@@ -294,7 +312,7 @@ def small_file(notebook, path):
 
 def numbered(folder):
     """Of the folder, not of a notebook: the chapters count from 01, none missing."""
-    names = sorted(path.name for path in folder.glob("*.ipynb"))
+    names = sorted(path.name for path in folder.glob("[0-9]*.ipynb"))
     return [
         f"{name} should be a chapter {number:02}_name.ipynb"
         for number, name in enumerate(names, start=1)
@@ -304,6 +322,7 @@ def numbered(folder):
 
 RULES = [
     opening_cell,
+    stated_time,
     closing_cell,
     links_resolve,
     cell_length,
@@ -331,7 +350,7 @@ def stored(path):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
 def test_chapter(path, rule):
     complaints = rule(stored(path), path)
     assert not complaints, "\n".join(complaints)
@@ -346,7 +365,7 @@ def test_chapters_are_numbered():
 
 OPENING = """# 02 · A chapter
 **You will be able to** test.
-**Needs** [01](01_before.ipynb) · **Time** 1 min · **Runs** in 1 s
+**Needs** [01](01_before.ipynb) · **Time** 3 min · **Runs** in 1 s
 **Predict first:** which? See [below](#A-closing-word)."""
 
 CLOSING = """## What you verified
@@ -478,6 +497,14 @@ VIOLATIONS = [
     (opening_cell, sources(0, "**Time**", "Time"), "Time"),
     (opening_cell, sources(0, "**Runs**", "Runs"), "Runs"),
     (opening_cell, sources(0, "**Predict first:**", "Predict:"), "Predict first:"),
+    (stated_time, sources(0, "3 min", "an hour"), "does not say"),
+    (stated_time, sources(0, "3 min", "2 min"), "takes 2 min, and says 2"),
+    (
+        stated_time,
+        sources(4, "def twice", "# Exercise 2.1 · twice · 2 min\ndef twice"),
+        "takes 4 min, and says 3",
+    ),
+    (stated_time, sources(0, "test.", "test. " * 400), "takes 4 min"),
     (closing_cell, without(-1), 'no "## What you verified"'),
     (closing_cell, sources(-1, "## What", "Well.\n## What"), "does not start"),
     (closing_cell, sources(3, "assert", "assert 1\nassert"), "1 lines for 2 assertions"),

@@ -15,7 +15,7 @@ from courseware.needed import needed_cells
 from courseware.release import ClassroomError, teachers_source
 
 ROOT = Path(__file__).resolve().parents[1]
-CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 

@@ -26,7 +26,7 @@ def verdicts(notebook, folder):
     return ["".join(output.get("text", "") for output in cell.outputs) for cell in checks]
 
 
-@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
 def test_every_solution_passes_its_check(path):
     chapter = read(path)
     said = verdicts(without_training(chapter), path.parent)

@@ -322,7 +322,7 @@ def build(path: Path) -> None:
 
 def main(chapters: list[str], folder: Path = NOTEBOOKS) -> int:
     """Build the chapters with these numbers, or all. Returns the exit status."""
-    paths = sorted(folder.glob("*.ipynb"))
+    paths = sorted(folder.glob("[0-9]*.ipynb"))
     unknown = [chapter for chapter in chapters if not any(path.name.startswith(chapter) for path in paths)]
     if unknown or not paths:
         names = ", ".join(path.stem for path in paths) or "none"

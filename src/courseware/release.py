@@ -61,7 +61,7 @@ def chapter(number: str) -> Path:
     Raises:
         ClassroomError: there is none.
     """
-    paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    paths = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
     for path in paths:
         if number and path.name.startswith(number.zfill(2)):
             return path

@@ -190,7 +190,7 @@ def use(name: str, answer: Any, solution: Callable | None = None) -> Any:
 
 def _worked(name: str, names: dict[str, Any]) -> Callable | None:
     """The solution in the course's notebooks, as if it had been defined among these names."""
-    for path in sorted(_NOTEBOOKS.glob("*.ipynb")):
+    for path in sorted(_NOTEBOOKS.glob("[0-9]*.ipynb")):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             source = "".join(cell["source"])
             if f"def {name}_solution(" in source:
