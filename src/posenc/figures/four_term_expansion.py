@@ -105,7 +105,7 @@ def four_panels() -> Live:
         moving=moving,
         controls={
             "sentence": sentence_box(),
-            "power": slider("embedding std", -2.0, 0.4, unit="power of 10", value=0.0, step=0.1),
+            "power": slider("embedding std", -2.0, 0.4, unit="power of ten", value=0.0, step=0.1),
             **{name: switch(words, True) for name, words in SHORT._asdict().items()},
         },
         relayout=["sentence"],

@@ -282,7 +282,7 @@ def clocks() -> Live:
             "readout": readout,
         },
         controls={
-            "position": slider("position m", 0, length, value=300),
+            "position": slider("position", 0, length, value=300),
             "pair": slider("pair i", 0, head_dim // 2 - 1, value=20),
             "power": slider("base", 1.0, 6.0, unit="power of ten", value=4.0, step=0.5),
         },
