@@ -256,7 +256,7 @@ def every_seed(
     for column, (name, removed) in enumerate(lost.items()):
         upper, lower = grid[:, column]
         upper.set_title(name, fontsize=10)
-        for place, (term, colour) in enumerate(zip(SHORT, COLOURS)):
+        for place, colour in enumerate(COLOURS):
             _dots(upper, place - 0.18, shares_before[name][:, place], colour, filled=False)
             _dots(upper, place + 0.18, shares_after[name][:, place], colour, filled=True)
         upper.set_xticks(range(4), [_label(term) for term in SHORT], fontsize=8)
