@@ -290,9 +290,7 @@ class Grader:
         else:
             shutil.copyfile(course / "feedback" / "submission" / self.name / f"{self.name}.html", page)
         found |= {"of": self._fingerprint(submission), "seconds": round(time.monotonic() - start, 1)}
-        beside = self.result(submission).with_suffix(".new")
-        beside.write_text(json.dumps(found))
-        os.replace(beside, self.result(submission))
+        build.write(self.result(submission), json.dumps(found))
         return found
 
 

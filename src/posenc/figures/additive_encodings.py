@@ -10,10 +10,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from posenc.additive import Learned, binary, frequencies, sinusoidal
-from posenc.figures import BLUE, GREEN, GREY, ORANGE
+from posenc.figures import BLUE, GREEN, GREY, ORANGE, SIGNED
 from posenc.live import Live, canvas, slider, switch
-
-SIGNED = "PuOr_r"  # colours for values of either sign, white at 0
 
 
 def position_codes() -> Live:
