@@ -22,8 +22,8 @@ def test_every_figure_without_needs_is_found():
         (slider("x", 0, 3, value=1), [0, 1, 2, 3, 2, 1, 0]),
         (slider("x", 0, 1, value=0, step=0.5), [0.5, 1, 0.5, 0, 0.5, 1, 0.5]),
         (choice("x", ["a", "b"]), list("bababab")),
-        (switch("x", True), [False, True, False, True, False, True, False]),
-        (text("x", "the dog bit"), ["bit dog the", "the dog bit"] * 3),
+        (switch("x", value=True), [False, True, False, True, False, True, False]),
+        (text("x", value="the dog bit"), ["bit dog the", "the dog bit"] * 3),
     ],
 )
 def test_every_value_is_another_one_than_the_last(control, expected):

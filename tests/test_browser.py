@@ -28,7 +28,7 @@ SCRATCH = [
     import numpy as np
     from posenc.live import Live, canvas, choice, slider, switch, text
 
-    words = text("sentence", "the dog bit the man")
+    words = text("sentence", value="the dog bit the man")
     scores = np.random.default_rng(0).random((24, 24))
 
 
@@ -53,7 +53,7 @@ SCRATCH = [
                 "turn": slider("turn", 0, 23, unit="places"),
                 "strength": slider("strength", 0, 1, value=1, step=0.1),
                 "mask": choice("mask", ["none", "causal"]),
-                "shown": switch("show the scores", True),
+                "shown": switch("show the scores", value=True),
                 "sentence": words,
             },
             alt="A matrix of scores.",

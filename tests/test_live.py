@@ -165,7 +165,7 @@ def test_set_refuses_an_unknown_name_and_lists_the_known_ones():
         (slider("x", 0.0, 1.0, step=0.1), -1, "x, 0 to 1, at 0, does not take -1"),
         (choice("x", ["none", "causal"]), "maybe", "x, one of none, causal, at none, does not take 'maybe'"),
         (switch("x"), "yes", "x, off, does not take 'yes'"),
-        (text("x", "a"), 7, "x, a text, now “a”, does not take 7"),
+        (text("x", value="a"), 7, "x, a text, now “a”, does not take 7"),
     ],
 )
 def test_set_says_which_value_a_control_did_not_take(control, value, message):
@@ -248,7 +248,7 @@ def test_relayout_keeps_long_labels_in_the_picture():
         update,
         moving={"line": line},
         alt="Words.",
-        controls={"words": text("words", "a b")},
+        controls={"words": text("words", value="a b")},
         relayout=("words",),
     )
     before = live.png()
@@ -324,8 +324,8 @@ def test_sweep_visits_both_ends_of_every_control_and_comes_back():
     controls = {
         "level": slider("level", -1, 4, value=2),
         "mask": choice("mask", ["none", "banded", "causal"]),
-        "shown": switch("shown", True),
-        "words": text("words", "a b"),
+        "shown": switch("shown", value=True),
+        "words": text("words", value="a b"),
     }
     live = dot(update, **controls)
     assert live.sweep() == 3 + 2 + 2
@@ -460,7 +460,7 @@ def test_the_words_are_stable():
             level=level,
             mask=choice("mask", ["none", "causal"]),
             shown=switch("shown"),
-            words=text("words", "the dog"),
+            words=text("words", value="the dog"),
         )
         return live._repr_mimebundle_()[0]["text/plain"]
 

@@ -82,12 +82,12 @@ def choice(name: str, options: Sequence) -> widgets.Widget:
     return control
 
 
-def switch(name: str, value: bool = False) -> widgets.Widget:
+def switch(name: str, *, value: bool = False) -> widgets.Widget:
     """A box to tick."""
     return widgets.Checkbox(value, **_labelled(name))
 
 
-def text(name: str, value: str = "", placeholder: str = "") -> widgets.Widget:
+def text(name: str, *, value: str = "", placeholder: str = "") -> widgets.Widget:
     """A line to type in. It counts when Enter is pressed or the line is left."""
     return widgets.Text(value, placeholder=placeholder, continuous_update=False, **_labelled(name))
 

@@ -152,7 +152,8 @@ def copy_floor(
         seconds: budget for the samples.
 
     Raises:
-        ValueError, RuntimeError: fewer than 2 bytes; otherwise as in `measure`.
+        ValueError: bytes_moved are fewer than 2, or as in `measure`.
+        RuntimeError: as in `measure`.
     """
     _require_bytes(bytes_moved)
     source = torch.zeros(bytes_moved // 2, dtype=torch.uint8, device=_require_device(device))

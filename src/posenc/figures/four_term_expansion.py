@@ -106,7 +106,7 @@ def four_panels() -> Live:
         controls={
             "sentence": sentence_box(),
             "power": slider("embedding std", -2.0, 0.4, unit="power of ten", value=0.0, step=0.1),
-            **{name: switch(words, True) for name, words in SHORT._asdict().items()},
+            **{name: switch(words, value=True) for name, words in SHORT._asdict().items()},
         },
         relayout=["sentence"],
         alt="Six heat maps, reading words down and words that are read across. Four show the terms of the score, "

@@ -18,7 +18,7 @@ ROOM = 12  # words that fit into a figure
 
 def sentence_box() -> widgets.Text:
     """A text box for a sentence; several figures may share it."""
-    return text("sentence", "The dog bit the man.", placeholder="type a sentence and press Enter")
+    return text("sentence", value="The dog bit the man.", placeholder="type a sentence and press Enter")
 
 
 def read(sentence: str, *, at_least: int = 1) -> list[str]:
@@ -148,7 +148,7 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
         controls={
             "sentence": sentence or sentence_box(),
             "shuffle": slider("shuffle", 0, 20, value=1),
-            "keep_last": switch("keep the last word last", True),
+            "keep_last": switch("keep the last word last", value=True),
         },
         relayout=["sentence"],
         alt="Left, the matrix of attention weights of the shuffled sentence, queries down, keys across. Right, "

@@ -165,7 +165,7 @@ def two_positions() -> Live:
     controls = {
         "m": slider("m", 0, longest, unit="position", value=7),
         "n": slider("n", 0, longest, unit="position", value=4),
-        "lock": switch("lock m − n", True),
+        "lock": switch("lock m − n", value=True),
     }
     before = {name: control.value for name, control in controls.items()}
 
