@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+import re
 import signal
 import subprocess
 import time
@@ -254,6 +255,7 @@ def test_submissions_are_found(tmp_path):
     for name in (
         "ann.ipynb",
         "bob/mine.ipynb",
+        "bob/.ipynb_checkpoints/mine-checkpoint.ipynb",
         "cid/a.ipynb",
         "cid/deep/01_x.ipynb",
         "cid/deep/h.py",
@@ -263,6 +265,7 @@ def test_submissions_are_found(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "eve.ipynb").symlink_to(tmp_path / "ann.ipynb")
+    (tmp_path / "bob" / "hers.ipynb").symlink_to(tmp_path / "ann.ipynb")
     (tmp_path / "cid" / "deep" / "secret").symlink_to("/etc/passwd")
     (tmp_path / "notes.txt").touch()
     found, others = grade.find_submissions(tmp_path, "01_x")
@@ -287,39 +290,22 @@ def test_a_fingerprint_changes_with_every_file(tmp_path):
     assert len(seen) == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "biggest", "reason"),
-    [
-        (None, 100, "there is no notebook 01_x.ipynb in the folder"),
-        ("a text", 100, "it is not a notebook that can be read"),
-        ("a text", 5, "it has 0 MB; 0 are the most"),
-    ],
-)
-def test_what_cannot_be_laid_out(tmp_path, monkeypatch, text, biggest, reason):
-    monkeypatch.setattr(grade, "BIGGEST", biggest)
-    notebook = text and tmp_path / "ann.ipynb"
-    if notebook:
-        notebook.write_text(text)
-    submission = grade.Submission("ann", notebook, tmp_path)
-    with pytest.raises(ClassroomError, match=reason):
-        grade.lay_out(submission, tmp_path, tmp_path, 0, tmp_path / "release" / "01_x" / "01_x.ipynb")
-
-
 def roles(*names):
     cells = [nbformat.v4.new_code_cell(name) for name in names]
     for each, name in zip(cells, names):
         each.metadata = nbformat.from_dict(
             {"nbgrader": {"grade_id": name, "points": 1}, "tags": ["skip-execution"]}
         )
-    return nbformat.v4.new_notebook(cells=cells)
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("é"), *cells])
 
 
 def test_metadata_is_what_was_released():
     submitted = roles("one", "one", "mine", "two")
-    submitted.cells[1].metadata.nbgrader.points = 100
-    submitted.cells[3].metadata.nbgrader = "rubbish"
+    submitted.cells[2].metadata.nbgrader.points = 100
+    submitted.cells[4].metadata.nbgrader = "rubbish"
     grade.tidy(submitted, roles("one", "two"))
     assert [each.metadata for each in submitted.cells] == [
+        {},
         {},
         {"nbgrader": {"grade_id": "one", "points": 1}},
         {},
@@ -329,16 +315,119 @@ def test_metadata_is_what_was_released():
 
 def test_a_missing_check_is_put_back():
     released = roles("one", "check_one", "two")
-    released.cells[1].metadata.nbgrader.grade = True
+    released.cells[2].metadata.nbgrader.grade = True
     submitted = roles("two")
     grade.tidy(submitted, released)
-    assert [each.source for each in submitted.cells] == ["two", "check_one"]
+    assert [each.source for each in submitted.cells] == ["é", "two", "check_one"]
+
+
+@pytest.fixture
+def template(tmp_path):
+    """A released notebook with one check of one point, and the gradebook that knows it."""
+    released = roles("one", "check_one")
+    released.cells[2].metadata.nbgrader.grade = True
+    path = tmp_path / "template" / "release" / "01_x" / "01_x.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(released, path)
+    (tmp_path / "template" / "gradebook.db").write_text("no marks")
+    return path
+
+
+def test_only_checks_give_points(template):
+    assert grade.points(template) == {"check_one": 1.0}
+
+
+def test_a_submission_is_laid_out_for_the_grader_and_for_its_kernel(tmp_path, template):
+    handed_in, home = tmp_path / "ann", tmp_path / "kernels" / "home"
+    for path in (
+        handed_in / "data" / "deep" / "a.csv",
+        handed_in / "data" / "deep" / "b.csv",
+        home / "fonts",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(path.name)
+    claims = roles("one", "check_one")
+    claims.cells[1].metadata.nbgrader.points = 100
+    nbformat.write(claims, handed_in / "mine.ipynb")
+    submission = grade.Submission("ann", handed_in / "mine.ipynb", handed_in)
+    course, own = grade.lay_out(submission, tmp_path / "base", home.parent, 3, template)
+    assert (course, own) == (tmp_path / "base" / "3", tmp_path / "kernels" / "3")
+    assert (course / "gradebook.db").read_text() == "no marks"
+    seen = nbformat.read(course / "submitted" / "submission" / "01_x" / "01_x.ipynb", as_version=4)
+    assert seen.cells[1].metadata == {"nbgrader": {"grade_id": "one", "points": 1}}
+    assert seen.cells[0].source == "é"
+    assert {str(path.relative_to(own)) for path in own.rglob("*")} == {
+        *("home", "home/fonts", "tmp", "run", "work"),
+        *("work/data", "work/data/deep", "work/data/deep/a.csv", "work/data/deep/b.csv"),
+    }
+    assert (own / "work" / "data" / "deep" / "a.csv").read_text() == "a.csv"
+
+
+INVALID = '{"cells": [{"cell_type": "code", "id": "a", "metadata": {}}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+
+
+@pytest.mark.parametrize(
+    ("text", "biggest", "reason"),
+    [
+        (None, 100, "^there is no notebook 01_x.ipynb in the folder$"),
+        ("a text", 6, "^it is not a notebook that can be read: "),
+        ("a text", 5, "^it has 0 MB; 0 are the most$"),
+        (INVALID, 1000, "^it is not a notebook that can be read: "),
+    ],
+)
+def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest, reason):
+    monkeypatch.setattr(grade, "BIGGEST", biggest)
+    notebook = text and tmp_path / "ann" / "ann.ipynb"
+    (tmp_path / "ann").mkdir()
+    if notebook:
+        notebook.write_text(text)
+    submission = grade.Submission("ann", notebook, tmp_path / "ann")
+    with pytest.raises(ClassroomError, match=reason):
+        grade.lay_out(submission, tmp_path / "base", tmp_path / "kernels", 0, template)
+
+
+def test_a_result_counts_until_submission_or_assignment_change(tmp_path, template):
+    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    submission = grade.Submission("ann", notebook)
+    source.write_text("1"), notebook.write_text("1")
+    assert grader.done(submission) is None
+    for changed in (source, notebook):
+        kept = grader._keep(submission, grade.failure(grader.points, "it crashed"), 0.0, None)
+        assert grader.done(submission) == kept and kept["marks"] == {"check_one": [0.0, 1.0]}
+        changed.write_text("2")
+        assert grader.done(submission) is None
+    assert "it crashed" in (tmp_path / "graded" / "feedback" / "ann.html").read_text()
+    grader.result(submission).write_text("{")
+    assert grader.done(submission) is None
+
+
+@pytest.mark.parametrize(
+    ("layers", "user", "words"),
+    [
+        (
+            ("--net", "--pid"),
+            0,
+            "as a user of their own each, without network, and see neither each other nor",
+        ),
+        (
+            ("--net",),
+            1000,
+            "as your user, without network; they see which processes run, but not the class's",
+        ),
+        ((), 0, "as a user of their own each. .* HAVE the network and can read what others may read"),
+        ((), 1000, "as your user. .* HAVE the network and can read all that you can read"),
+    ],
+)
+def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, layers, user, words):
+    monkeypatch.setattr(grade.os, "geteuid", lambda: user)
+    assert re.match(f"Submissions run {words}", grade.says(layers))
 
 
 def test_marks_as_a_table(tmp_path):
     graded = {
         "marks": {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]},
-        "notes": {"check_b": "no"},
+        "notes": {"check_a": "half of it", "check_b": "no"},
         "reason": "",
     }
     failed = grade.failure({"check_a": 2.0, "check_b": 3.0}, "it crashed")
@@ -348,7 +437,7 @@ def test_marks_as_a_table(tmp_path):
         header, *lines = csv.reader(file)
     assert header == ["student", "mark", "points", "a", "b", "seconds", "reason"]
     assert lines == [
-        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "b: no"],
+        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "a: half of it; b: no"],
         ["x", "0.0", "5.0", "0.0", "0.0", "2.0", "it crashed"],
     ]
 
