@@ -80,6 +80,10 @@ def test_source_of_a_small_exercise():
         "def test_twice(answer):\n    assert answer(4) == 8\n\n\ntest_twice(twice)\n### END HIDDEN TESTS"
     )
     assert chosen.source == 'twice = use("twice", twice)'
+    plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
+    assert stub.metadata.nbgrader == plain | {"grade_id": "twice", "solution": True}
+    graded = {"grade_id": "check_twice", "grade": True, "locked": True, "points": 3}
+    assert check.metadata.nbgrader == plain | graded
 
 
 @pytest.mark.parametrize(
