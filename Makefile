@@ -47,8 +47,8 @@ load: classroom ## grade 200 made-up submissions with one worker and with two (C
 hub: ready ## start a JupyterHub and let three users in (needs Chromium and npm)
 	@$(python) tests/hub.py
 
-clean: ## remove .venv and whatever else was made
-	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+clean: ## remove .venv and whatever else was made, but not classroom/
+	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis build src/*.egg-info
 	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 
 classroom: python

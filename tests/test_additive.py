@@ -1,6 +1,7 @@
 """The additive encodings: their formulas, their properties, and inputs they refuse."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from posenc.additive import Learned, binary, integer, shift_matrix, sinusoidal
+from posenc.additive import Learned, binary, frequencies, integer, require_integers, shift_matrix, sinusoidal
 from posenc.models import Ensemble, Transformer
 
 
@@ -146,6 +147,8 @@ ENCODINGS = [integer, binary, sinusoidal, lambda positions, d_model: Learned(9, 
 def test_refuses_positions_that_are_not_integers(encode, positions):
     with pytest.raises(TypeError, match=f"positions are {positions.dtype}: pass integers"):
         encode(positions, 4)
+    with pytest.raises(TypeError, match=f"positions are {positions.dtype}: pass integers"):
+        require_integers(positions)
 
 
 @pytest.mark.parametrize("encode", ENCODINGS)
@@ -155,10 +158,9 @@ def test_no_position_gives_no_vector(encode):
 
 @given(st.one_of(st.integers(-10, 0), st.integers(0, 50).map(lambda n: 2 * n + 1)))
 def test_refuses_a_width_without_pairs(width):
-    with pytest.raises(ValueError, match=f"{width} dimensions: .*positive even"):
-        sinusoidal(torch.arange(3), width)
-    with pytest.raises(ValueError, match=f"{width} dimensions: .*positive even"):
-        shift_matrix(1, width)
+    for ask in (frequencies, partial(sinusoidal, torch.arange(3)), partial(shift_matrix, 1)):
+        with pytest.raises(ValueError, match=f"{width} dimensions: .*positive even"):
+            ask(width)
 
 
 @given(st.integers(-10, 0))
@@ -176,8 +178,9 @@ def test_refuses_a_size_that_is_not_positive(size):
 
 @pytest.mark.parametrize("base", [0.0, -1.0, math.nan])
 def test_refuses_a_base_that_is_not_positive(base):
-    with pytest.raises(ValueError, match="base is .* choose a positive number"):
-        sinusoidal(torch.arange(3), 4, base=base)
+    for ask in (frequencies, partial(sinusoidal, torch.arange(3)), partial(shift_matrix, 1)):
+        with pytest.raises(ValueError, match="base is .* choose a positive number"):
+            ask(4, base=base)
 
 
 @pytest.mark.parametrize("offset", [1.0, True, None, torch.tensor(1)])

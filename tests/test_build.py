@@ -402,6 +402,8 @@ def test_a_broken_file_is_named_and_left(tmp_path, capsys, way):
     path, content = tmp_path / "01_broken.ipynb", BROKEN[way]
     content = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(content)
+    with pytest.raises(BuildError, match="not a notebook"):
+        build.read(path)
     assert build.main([], tmp_path) == 1
     assert capsys.readouterr().err.strip().startswith("01_broken: is not a notebook that can be read: ")
     assert path.read_bytes() == content

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 from courseware import build, grade
+from courseware.release import ClassroomError
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
@@ -284,6 +285,24 @@ def test_a_fingerprint_changes_with_every_file(tmp_path):
         notebook.write_text(text), helper.write_text(other)
         seen.add(grade.Submission("a", notebook, notebook.parent).fingerprint())
     assert len(seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "biggest", "reason"),
+    [
+        (None, 100, "there is no notebook 01_x.ipynb in the folder"),
+        ("a text", 100, "it is not a notebook that can be read"),
+        ("a text", 5, "it has 0 MB; 0 are the most"),
+    ],
+)
+def test_what_cannot_be_laid_out(tmp_path, monkeypatch, text, biggest, reason):
+    monkeypatch.setattr(grade, "BIGGEST", biggest)
+    notebook = text and tmp_path / "ann.ipynb"
+    if notebook:
+        notebook.write_text(text)
+    submission = grade.Submission("ann", notebook, tmp_path)
+    with pytest.raises(ClassroomError, match=reason):
+        grade.lay_out(submission, tmp_path, tmp_path, 0, tmp_path / "release" / "01_x" / "01_x.ipynb")
 
 
 def roles(*names):

@@ -425,18 +425,18 @@ def test_every_target_can_be_made(installed):
         assert run(installed, "make", "-n", target)[0] == 0
 
 
-def test_clean_leaves_what_git_keeps(installed):
-    for left in (
-        "src/courseware/__pycache__/a.pyc",
-        "notebooks/.ipynb_checkpoints/a",
-        "src/posenc.egg-info/a",
-    ):
-        (installed / left).parent.mkdir(exist_ok=True)
-        (installed / left).touch()
+def test_clean_leaves_what_git_keeps_and_the_marks(installed):
+    inside = {"*.egg-info/": "src/posenc.egg-info", "__pycache__/": "src/courseware/__pycache__"}
+    inside[".ipynb_checkpoints/"] = "notebooks/.ipynb_checkpoints"
+    for name in (ROOT / ".gitignore").read_text().split():
+        left = installed / inside.get(name, name) / "a"
+        left.parent.mkdir(exist_ok=True)
+        left.touch()
     assert run(installed, "make", "clean")[0] == 0
     kept = sorted(str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file())
     assert kept == [
         "Makefile",
+        "classroom/a",
         "constraints.txt",
         "notebooks/01_first.ipynb",
         "notebooks/02_second.ipynb",

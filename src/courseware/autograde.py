@@ -16,7 +16,7 @@ from nbgrader.preprocessors import Execute
 from nbgrader.utils import is_grade, is_solution
 from traitlets.config import Config
 
-from courseware import sandbox
+from courseware import build, sandbox
 from courseware.install import VENV
 from courseware.needed import needed_cells
 from courseware.release import configuration
@@ -200,6 +200,4 @@ def run(place: Place, name: str, limits: Limits, result: Path) -> None:
         found = autograde(place, name, limits)
     except Broken as error:
         found = {"broken": f"{error}: {(place.course / 'log').read_text()[-1000:]}"}
-    beside = result.with_suffix(".new")
-    beside.write_text(json.dumps(found))
-    os.replace(beside, result)
+    build.write(result, json.dumps(found))

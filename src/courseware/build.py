@@ -290,6 +290,11 @@ def solve(notebook: NotebookNode) -> NotebookNode:
 
 
 def read(path: Path) -> NotebookNode:
+    """A stored notebook.
+
+    Raises:
+        BuildError: it is not a valid notebook of nbformat 4.
+    """
     try:
         stored = path.read_text(encoding="utf-8")
         content = json.loads(stored)
@@ -305,14 +310,19 @@ def text(notebook: NotebookNode) -> str:
     return nbformat.writes(notebook) + "\n"
 
 
+def write(path: Path, content: str) -> None:
+    """Write a whole file, or leave the old one as it was."""
+    beside = path.with_suffix(".new")
+    beside.write_text(content, encoding="utf-8")
+    os.replace(beside, path)
+
+
 def build(path: Path) -> None:
     """Execute one notebook and store it in normal form, or leave it as it was."""
     old = read(path)
     new = text(normalise(execute(old, folder=path.parent), old))
     if new != path.read_text(encoding="utf-8"):
-        beside = path.with_suffix(".new")
-        beside.write_text(new, encoding="utf-8")
-        os.replace(beside, path)
+        write(path, new)
 
 
 def main(chapters: list[str], folder: Path = NOTEBOOKS) -> int:

@@ -121,7 +121,7 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
         template: the notebook as it was released, in a folder with its name, beside the gradebook.
 
     Raises:
-        ClassroomError: it is not a notebook, or too big.
+        ClassroomError: there is no notebook, it cannot be read, or all of it is too big.
     """
     course, own, name = base / str(number), kernels / str(number), template.stem
     files = dict(submission.files())
@@ -290,9 +290,7 @@ class Grader:
         else:
             shutil.copyfile(course / "feedback" / "submission" / self.name / f"{self.name}.html", page)
         found |= {"of": self._fingerprint(submission), "seconds": round(time.monotonic() - start, 1)}
-        beside = self.result(submission).with_suffix(".new")
-        beside.write_text(json.dumps(found))
-        os.replace(beside, self.result(submission))
+        build.write(self.result(submission), json.dumps(found))
         return found
 
 

@@ -129,7 +129,11 @@ def _hidden_region(name: str, test: str) -> str:
 
 
 def hidden_tests(path: Path) -> dict[str, str]:
-    """The hidden tests of a chapter, from the module named like it: exercise → source of its test."""
+    """The hidden tests of a chapter, from the module named like it: exercise → source of its test.
+
+    Raises:
+        ClassroomError: there is no such module.
+    """
     module = HIDDEN / f"{path.stem.partition('_')[2]}.py"
     if not module.exists():
         raise ClassroomError(f"{path.stem} has no hidden tests: {module.name} is missing.")

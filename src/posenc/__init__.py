@@ -1,4 +1,4 @@
 """Positional encoding, measured: what the notebooks of the course import.
 
-Shapes: T tokens, m query position, n key position, d head size, i pair; all count from 0.
+Shapes: T tokens, d size of the vectors at hand; m query position, n key position, i pair, which count from 0.
 """

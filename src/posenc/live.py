@@ -177,7 +177,7 @@ class Live:
         """Move controls; the figure is drawn once.
 
         Raises:
-            ValueError: there is no such control, or it did not take the value.
+            ValueError: there is no such control, or it did not take the value. What `update` raises is raised too.
         """
         for name in values:
             _require(self.controls, name)

@@ -50,7 +50,7 @@ def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:
         the shape and dtype of x. float16 and bfloat16 are computed in float32.
 
     Raises:
-        TypeError: x is not floating point, or the angles have less than float32 precision.
+        TypeError: x is not floating point, or the angles are neither float32 nor float64.
         ValueError: the layout is unknown, there are more pairs than x has, or the angles' other
             axes do not fit those of x.
 

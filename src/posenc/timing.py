@@ -117,7 +117,7 @@ def measure(
         seconds: budget for the samples. Five are taken in any case; warming up takes a quarter more.
 
     Raises:
-        TypeError: fn cannot be called, or no device is given and it returns no tensor.
+        TypeError: fn cannot be called, or no device is given and it returns no tensor, or tensors on several.
         RuntimeError: fn raises, or this machine or this build of torch has no such device.
         ValueError: there is no device of that name, fn computes on another one, seconds are not positive,
             or bytes_moved are fewer than 2.

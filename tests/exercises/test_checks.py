@@ -8,7 +8,7 @@ import torch
 from planted import unmet, verdict
 
 from posenc import exercises
-from posenc.exercises import Answer, check, exercise, hint, use, wrong
+from posenc.exercises import Answer, NotAttempted, Wrong, check, exercise, hint, use, wrong
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +104,14 @@ def test_the_learners_random_numbers_are_not_disturbed(capsys):
     torch.manual_seed(0)
     check("double_it", lambda x: 2 * x + 0 * torch.rand(2))
     assert torch.equal(torch.rand(2), expected)
+
+
+def test_an_answer_says_what_is_wrong_by_raising():
+    with pytest.raises(NotAttempted):
+        Answer(stub)(1)
+    for function in (raises, leaves, lambda: 1, lambda x: x.clear(), lambda x: None):
+        with pytest.raises(Wrong):
+            Answer(function)([1])
 
 
 @pytest.mark.parametrize("answer", [stub, lambda x: x, None])

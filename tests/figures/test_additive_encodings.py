@@ -48,10 +48,10 @@ def test_the_marked_diagonal_has_the_values_of_the_dots(offset):
     live = figures.similarity_by_offset()
     for sines_only in (False, True):
         live.set(offset=offset, sines_only=sines_only)
-        values = torch.tensor(live.artists["matrix"].get_array()).diagonal(offset)
+        values = torch.tensor(live.artists["matrix"].get_array()).diagonal(-offset)
         assert list(live.artists["ends"].get_ydata()) == [values.min(), values.max()]
         x, y = live.artists["diagonal"].get_data()
-        assert x[0] - y[0] == x[1] - y[1] == offset
+        assert y[0] - x[0] == y[1] - x[1] == offset  # m − n
         assert min(*x, *y) >= 0 and max(*x, *y) <= 48
 
 

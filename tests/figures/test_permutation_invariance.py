@@ -42,6 +42,13 @@ def test_a_sentence_that_cannot_be_drawn_says_why(make, sentence, message):
     assert live.error == ""
 
 
+def test_words_for_which_there_is_no_room_are_refused():
+    assert figures.read("ha ha ha!", at_least=2) == ["ha", "ha", "ha", "!"]
+    for sentence, at_least in (("", 1), ("ha ha ha", 2), ("a " * 13, 1)):
+        with pytest.raises(ValueError):
+            figures.read(sentence, at_least=at_least)
+
+
 def test_one_box_moves_all_figures():
     box = figures.sentence_box()
     lives = [make(box) for make in FIGURES]

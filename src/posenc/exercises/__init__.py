@@ -121,9 +121,12 @@ def exercise(*hints: str, well_done: str = "") -> Callable:
     Args:
         hints: from faint to plain; examples in them are doctests and are run by the tests.
         well_done: printed after the tick.
+
+    Raises:
+        ValueError: there is an exercise of this name already.
     """
 
-    def register(checker: Callable[[Answer], None]) -> Callable[[Answer], None]:
+    def register(checker: Callable[[Answer], str | None]) -> Callable[[Answer], str | None]:
         name = checker.__name__
         if name in _exercises:
             raise ValueError(f"two exercises are called {name!r}: rename one")

@@ -6,3 +6,4 @@ tell apart.
 """
 
 BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#777777"
+SIGNED = "PuOr_r"  # for values of either sign, white at 0

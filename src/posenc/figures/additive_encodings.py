@@ -10,10 +10,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from posenc.additive import Learned, binary, frequencies, sinusoidal
-from posenc.figures import BLUE, GREEN, GREY, ORANGE
+from posenc.figures import BLUE, GREEN, GREY, ORANGE, SIGNED
 from posenc.live import Live, canvas, slider, switch
-
-SIGNED = "PuOr_r"  # colours for values of either sign, white at 0
 
 
 def position_codes() -> Live:
@@ -140,7 +138,7 @@ def clock_and_waves() -> Live:
             "longest": longest,
         },
         controls={
-            "pair": slider("pair", 0, width // 2 - 1, value=2),
+            "pair": slider("pair i", 0, width // 2 - 1, value=2),
             "power": slider("base", 1.0, 5.0, unit="power of ten", value=4.0, step=0.5),
             "position": slider("position", 0, length, value=8),
         },
@@ -157,7 +155,7 @@ def similarity_by_offset() -> Live:
     codes = sinusoidal(torch.arange(length), width, dtype=torch.float64)
     grams = {False: codes @ codes.T / (width / 2), True: codes[:, 0::2] @ codes[:, 0::2].T / (width / 4)}
     ranges = {
-        sines_only: torch.stack([torch.stack(gram.diagonal(k).aminmax()) for k in offsets], dim=1)
+        sines_only: torch.stack([torch.stack(gram.diagonal(-k).aminmax()) for k in offsets], dim=1)
         for sines_only, gram in grams.items()
     }  # smallest and largest entry of each diagonal, (2, offsets)
     figure = canvas(8, 3.6)
@@ -179,7 +177,7 @@ def similarity_by_offset() -> Live:
     panel.set(xlim=(-length, length), ylim=(-0.4, 1.3))
     panel.axhline(0, color=GREY, linewidth=0.5)
     panel.tick_params(labelsize=8)
-    panel.set_xlabel("offset n − m", fontsize=9)
+    panel.set_xlabel("offset m − n", fontsize=9)
     panel.set_ylabel("largest and smallest on the diagonal", fontsize=9)
     (largest,) = panel.plot([], [], color=BLUE)
     (smallest,) = panel.plot([], [], color=ORANGE, linestyle="--")
@@ -189,9 +187,8 @@ def similarity_by_offset() -> Live:
     def update(offset: int, sines_only: bool) -> None:
         bottom, top = ranges[sines_only]
         mesh.set_array(grams[sines_only].numpy())
-        start = max(0, -offset)
-        end = length - max(0, offset)
-        diagonal.set_data([start + offset, end + offset], [start, end])
+        start, end = max(0, offset), length + min(0, offset)  # of the positions m
+        diagonal.set_data([start - offset, end - offset], [start, end])
         largest.set_data(offsets.numpy(), top.numpy())
         smallest.set_data(offsets.numpy(), bottom.numpy())
         chosen = offset + length - 1
@@ -293,7 +290,7 @@ def amplitude(separate: Tensor | None = None) -> Live:
         update,
         moving={"sum": summed, "restored": restored, "now": now, "readout": readout},
         controls={
-            "power": slider("amplitude", -3.0, 6.0, unit="power of 2", value=0.0, step=0.25),
+            "power": slider("amplitude", -3.0, 6.0, unit="power of two", value=0.0, step=0.25),
             "position": slider("position", 0, len(encodings) - 1, value=5),
         },
         alt="Left, one token's numbers as rings, the sum with an encoding as dots, and the sum after the matrix as "

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from posenc.additive import sinusoidal
-from posenc.figures import BLUE, GREEN, GREY, ORANGE, PINK, SKY
+from posenc.figures import BLUE, GREEN, GREY, ORANGE, PINK, SIGNED, SKY
 from posenc.figures.permutation_invariance import ROOM, read, sentence_box, short
 from posenc.live import Live, canvas, slider, switch
 from posenc.terms import FourTerms, centre, four_terms, shares
@@ -38,7 +38,7 @@ def weights() -> tuple[Tensor, Tensor]:
 def four_panels() -> Live:
     """The four terms of a sentence as heat maps on one colour scale, their sum, and its softmax."""
     w_query, w_key = weights()
-    signed = matplotlib.colormaps["PuOr_r"].with_extremes(bad="#dddddd")
+    signed = matplotlib.colormaps[SIGNED].with_extremes(bad="#dddddd")
     figure = canvas(8, 4.7)
     figure.set_layout_engine("none")
     left, bottom, width, height = (0.115, 0.395, 0.675), (0.535, 0.05), 0.235, 0.37
@@ -105,7 +105,7 @@ def four_panels() -> Live:
         moving=moving,
         controls={
             "sentence": sentence_box(),
-            "power": slider("embedding std", -2.0, 0.4, unit="power of 10", value=0.0, step=0.1),
+            "power": slider("embedding std", -2.0, 0.4, unit="power of ten", value=0.0, step=0.1),
             **{name: switch(words, True) for name, words in SHORT._asdict().items()},
         },
         relayout=["sentence"],
@@ -188,7 +188,7 @@ def position_maps(
         after = before
     seeds, heads, length, _ = next(iter(before.values())).shape
     visible = torch.ones(length, length, dtype=torch.bool).tril()
-    signed = matplotlib.colormaps["PuOr_r"].with_extremes(bad="white")
+    signed = matplotlib.colormaps[SIGNED].with_extremes(bad="white")
     figure = canvas(8, 2.75)
     figure.set_layout_engine("none")
     moving, maps = {}, {}
@@ -256,7 +256,7 @@ def every_seed(
     for column, (name, removed) in enumerate(lost.items()):
         upper, lower = grid[:, column]
         upper.set_title(name, fontsize=10)
-        for place, (term, colour) in enumerate(zip(SHORT, COLOURS)):
+        for place, colour in enumerate(COLOURS):
             _dots(upper, place - 0.18, shares_before[name][:, place], colour, filled=False)
             _dots(upper, place + 0.18, shares_after[name][:, place], colour, filled=True)
         upper.set_xticks(range(4), [_label(term) for term in SHORT], fontsize=8)

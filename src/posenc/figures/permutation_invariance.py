@@ -8,7 +8,7 @@ from torch import Tensor
 
 from posenc.additive import sinusoidal
 from posenc.attention import attention, attention_weights, causal_bias
-from posenc.figures import BLUE, GREY, ORANGE
+from posenc.figures import BLUE, GREY, ORANGE, SIGNED
 from posenc.live import Live, canvas, choice, slider, switch, text
 from posenc.text import word_vectors, words
 
@@ -53,7 +53,7 @@ def token_vectors(sentence: widgets.Text | None = None) -> Live:
     figure = canvas(8, 3)
     figure.set_layout_engine("none")
     panel = figure.add_axes((0.13, 0.17, 0.74, 0.79))
-    image = panel.imshow([[0] * WIDTH], cmap="PuOr_r", vmin=-3, vmax=3, aspect="auto")
+    image = panel.imshow([[0] * WIDTH], cmap=SIGNED, vmin=-3, vmax=3, aspect="auto")
     panel.set_xticks(range(WIDTH))
     panel.set_xlabel("dimension")
     figure.colorbar(image, cax=figure.add_axes((0.89, 0.17, 0.02, 0.79)), label="value")

@@ -11,7 +11,7 @@ from matplotlib.patches import Polygon
 from torch import Tensor
 
 from posenc.additive import sinusoidal
-from posenc.figures import BLUE, GREEN, GREY, ORANGE, PINK
+from posenc.figures import BLUE, GREEN, GREY, ORANGE, PINK, SIGNED
 from posenc.live import Live, canvas, choice, slider, switch
 from posenc.rotary import angles, interpolated, ntk, rotate
 
@@ -90,7 +90,7 @@ def paper() -> Live:
 
     def sheet(left: float, colours: Tensor, title: str, x: Tensor = across, y: Tensor = down) -> None:
         axes = figure.add_axes((left, 0.05, 0.15, 0.72))
-        axes.pcolormesh(x.numpy(), y.numpy(), colours.numpy(), cmap="PuOr_r", vmin=-1.5, vmax=1.5)
+        axes.pcolormesh(x.numpy(), y.numpy(), colours.numpy(), cmap=SIGNED, vmin=-1.5, vmax=1.5)
         edge = torch.stack([torch.cat([x[0], x[-1].flip(0)]), torch.cat([y[0], y[-1].flip(0)])], dim=1)
         axes.add_patch(Polygon(edge.numpy(), fill=False, edgecolor="black", linewidth=1))
         axes.set(xlim=(-0.05, 1.05), ylim=(1.3, -0.3))
@@ -282,7 +282,7 @@ def clocks() -> Live:
             "readout": readout,
         },
         controls={
-            "position": slider("position m", 0, length, value=300),
+            "position": slider("position", 0, length, value=300),
             "pair": slider("pair i", 0, head_dim // 2 - 1, value=20),
             "power": slider("base", 1.0, 6.0, unit="power of ten", value=4.0, step=0.5),
         },

@@ -1,0 +1,122 @@
+"""Every command in the README: make starts what it should, the others name what exists, and a test runs them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+# What make starts, with the Python of which environment, and the tests that run the same for real.
+MAKE = {
+    "make": ("", "test_install.py: test_make_alone_lists_the_targets"),
+    "make lab": ("install.py lab", "test_install.py: test_the_second_call_starts_at_once"),
+    "PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make lab": (
+        "pip looks also in https://download.pytorch.org/whl/cpu",
+        "test_install.py: test_there_is_no_network",
+    ),
+    "make assignment CHAPTER=04": (".venv-classroom -m courseware.release 04", "test_release.py: released"),
+    "make grade CHAPTER=04 FROM=folder-of-what-came-back": (
+        ".venv-classroom -m courseware.grade 04 folder-of-what-came-back",
+        "test_grade.py: graded",
+    ),
+    "make check": (".venv -m pytest -n 2 -m not slow tests", "test_readme.py: test_make_starts_it"),
+    "make test": (".venv -m pytest -m browser tests", "test_readme.py: test_make_starts_it"),
+    "make notebooks CHAPTER=01": (
+        ".venv -m courseware.build 01",
+        "test_build.py: test_two_runs_leave_the_same_bytes",
+    ),
+    "make bench": (".venv -m courseware.bench", "test_bench.py: test_a_figure_is_measured_in_a_kernel"),
+    "make load": (".venv-classroom -m courseware.bench_classroom", "test_readme.py: test_load_is_measured"),
+    "make hub": (".venv tests/hub.py", "hub.py: main"),
+}
+
+# A file that the others read, or an ingredient of ours that they name, and the words that must stand in it.
+OTHERS = {
+    "JOBS=4": ("Makefile", "--workers $(JOBS)"),
+    "POSENC_STRICT=1": ("src/posenc/exercises/__init__.py", 'os.environ.get("POSENC_STRICT") == "1"'),
+    "conda env create -f environment.yml": ("environment.yml", "  - conda-forge\n"),
+    "conda activate posenc": ("environment.yml", "name: posenc\n"),
+    "jupyter lab notebooks": ("pyproject.toml", '"jupyterlab>='),
+    "sudo -E /opt/tljh/user/bin/pip install -c constraints.txt .": ("constraints.txt", "\ntorch=="),
+    "sudo tljh-config set limits.memory 1G": ("README.md", "plan for 1 GB a user"),
+    "sudo tljh-config reload": ("README.md", "sudo tljh-config set "),
+    "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .\n"),
+    "sudo apt install chromium": (".ci/run", "--no-install-recommends chromium "),
+}
+
+
+def commands(text):
+    """The lines of the fenced blocks, and what stands in code within a line and starts like a command."""
+    fenced = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    starts = r"([A-Z_]+=\S+$|([A-Z_]+=\S+ )?(make|conda|jupyter|sudo|pip|python3?|npm|git|nbgrader|docker)\b)"
+    lines = "".join(fenced).splitlines() + [code for code in inline if re.match(starts, code)]
+    return dict.fromkeys(line.partition("#")[0].strip() for line in lines)
+
+
+def test_every_command_is_known():
+    targets = {
+        f"make {target}" for target in re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.M)
+    }
+    found = set(commands(README))
+    assert found - targets <= {*MAKE, *OTHERS}
+    assert {*MAKE, *OTHERS} <= found, "and what the README says no longer is not here"
+
+
+def test_a_new_command_is_seen():
+    text = "Run `make lab` or `X=1 make fly`.\n```sh\nmake bread  # twice\n```\n`pip install x`, `PIP`, `a_file`."
+    assert [*commands(text)] == ["make bread", "make lab", "X=1 make fly", "pip install x"]
+
+
+@pytest.mark.parametrize("command", MAKE)
+def test_make_starts_it(command, tmp_path):
+    """In a folder where the Pythons of the environments and the installer only say how they were called."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in (".venv", ".venv-classroom"):
+        program = tmp_path / name / "bin" / "python"
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\necho "{name} $*"\n')
+        program.chmod(0o755)
+    installer = tmp_path / "src" / "courseware" / "install.py"
+    installer.parent.mkdir(parents=True)
+    installer.write_text(
+        "import os, sys\nprint('install.py', *sys.argv[1:])\n"
+        "print('pip looks also in', os.environ.get('PIP_EXTRA_INDEX_URL'))"
+    )
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
+    }
+    environment["PYTHON"] = sys.executable
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    started, runs = MAKE[command]
+    assert started in done.stdout.splitlines() or not started
+    for module in re.findall(r"-m (courseware\.\w+)", done.stdout):
+        assert (ROOT / "src" / f"{module.replace('.', '/')}.py").exists()
+    file, _, name = runs.partition(": ")
+    assert f"def {name}(" in (ROOT / "tests" / file).read_text()
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_it_names_what_exists(command):
+    file, words = OTHERS[command]
+    assert words in (ROOT / file).read_text()
+    for word in command.split()[1:]:
+        assert (ROOT / word).exists() or not re.fullmatch(r"\w+\.(yml|txt)|notebooks|\.", word)
+
+
+@pytest.mark.slow
+def test_load_is_measured(classroom_python):
+    """With one submission, which says nothing of two at once; so the verdict of the command may be either."""
+    command = [classroom_python, "-m", "courseware.bench_classroom", "01", "--count", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    measured = r"^(\d) at once: +\d+\.\d a minute, \d\.\d\d GB for the largest$"
+    assert re.findall(measured, done.stdout, re.MULTILINE) == ["1", "2"], done.stderr
+    assert done.returncode == 0 or "on two quiet processors they should be 1.6 times as fast" in done.stderr
