@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.build sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks bench assignment grade load hub clean
+.PHONY: help python ready classroom lab test check notebooks bench rough assignment grade load hub clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,9 @@ notebooks: ready ## execute the notebooks, store their outputs, write the page o
 
 bench: ready ## measure what a move of a slider and a rotation cost
 	@$(python) -m courseware.bench
+
+rough: ready ## run the chapters in the ways that learners do (CHAPTER=04 for one)
+	@$(python) -m courseware.rough $(CHAPTER)
 
 assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01)
 	@$(classroom) -m courseware.release "$(CHAPTER)"

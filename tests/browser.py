@@ -105,6 +105,16 @@ class Control:
         self.press("Enter")
 
 
+@dataclass
+class Answer:
+    """What a key press led to."""
+
+    milliseconds: float | None  # until the pixels had changed; None where they did not within a second
+    value: float
+    ends: list[str]  # which of min and max this value is
+    picture: str  # a digest of what is shown
+
+
 class Notebook:
     """A notebook that is open in JupyterLab. Figures count from 0, in the order of the page."""
 
@@ -191,29 +201,41 @@ class Notebook:
         """The error line under a figure."""
         return self.figures[figure].get_by_role("alert")
 
-    def watch_latency(self, figure: int) -> None:
-        """From now on, time every key press until the picture of this figure has changed."""
+    def watch(self, figure: int) -> None:
+        """From now on, time every key press until the picture of this figure has changed; see `answer`."""
         self.figures[figure].locator("> img").evaluate(
             """image => {
-                window.times = [];
-                let start = null;
-                addEventListener('keydown', () => { start = performance.now() }, true);
+                const look = async milliseconds => {
+                    const shown = await (await fetch(image.src)).arrayBuffer();
+                    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', shown));
+                    const handle = document.activeElement;
+                    return {
+                        milliseconds,
+                        value: +handle.ariaValueNow,
+                        ends: ['min', 'max'].filter(
+                            end => handle.ariaValueNow === handle.getAttribute('aria-value' + end)),
+                        picture: digest.join(),
+                    };
+                };
+                let start, changed = () => {};
+                addEventListener('keydown', () => {
+                    start = performance.now();
+                    window.answer = Promise.race([
+                        new Promise(resolve => { changed = resolve }),
+                        new Promise(resolve => setTimeout(resolve, 1000, null)),
+                    ]).then(look);
+                }, true);
                 new MutationObserver(async () => {
                     await image.decode();
-                    requestAnimationFrame(() => window.times.push(performance.now() - start));
+                    requestAnimationFrame(() => changed(performance.now() - start));
                 }).observe(image, {attributeFilter: ['src']});
+                window.answer = look(null);
             }"""
         )
 
-    def latency(self, control: Control, key: str) -> float | None:
-        """Milliseconds from this key press to changed pixels; None where nothing came within a second."""
-        seen = self.page.evaluate("window.times.length")
-        control.press(key)
-        try:
-            self._wait(f"window.times.length > {seen}", 1)
-        except Error:
-            return None
-        return self.page.evaluate("window.times.at(-1)")
+    def answer(self) -> Answer:
+        """What the last key press on the slider that has the focus has led to in the figure that is watched."""
+        return Answer(**self.page.evaluate("window.answer"))
 
     def screenshot(self, path: Path, width: int = 1280, height: int | None = None) -> None:
         """The page at this width; without a height, all of the notebook."""

@@ -64,8 +64,8 @@ def defined(source: str) -> set[str]:
     """The names that a cell gives a value; "*" for those of `from module import *` or `%run`."""
     if not (tree := _parsed(source)):
         return set()
-    names = {symbol.get_name() for symbol in _table(source).get_symbols() if symbol.is_assigned()}
-    names |= {symbol.get_name() for symbol in _table(source).get_symbols() if symbol.is_imported()}
+    symbols = _table(tree).get_symbols()
+    names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
     stars = re.search(r"^\s*from .* import \*|^\s*%run\b", source, re.MULTILINE)
     return names | set(_changed(tree)) | ({"*"} if stars else set())
 
@@ -74,7 +74,7 @@ def used(source: str) -> set[str]:
     """The names that a cell or its functions take from the notebook."""
     if not (tree := _parsed(source)):
         return set()
-    return set(_global_names(_table(source))) | set(_changed(tree))
+    return set(_global_names(_table(tree))) | set(_changed(tree))
 
 
 def _changed(tree: ast.AST) -> Iterator[str]:
@@ -104,10 +104,24 @@ def _python(source: str) -> str:
 
 def _parsed(source: str) -> ast.AST | None:
     try:
-        return ast.parse(_python(source))
+        return _Generators().visit(ast.parse(_python(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _table(source: str) -> symtable.SymbolTable:
-    return symtable.symtable(_python(source), "cell", "exec")
+def _table(tree: ast.AST) -> symtable.SymbolTable:
+    return symtable.symtable(ast.unparse(tree), "cell", "exec")
+
+
+class _Generators(ast.NodeTransformer):
+    """Makes a generator of every comprehension: from Python 3.12 on its names count as those around it."""
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
