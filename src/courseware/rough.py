@@ -76,9 +76,6 @@ CONDITIONS = {
     "float64": Condition(first=(FLOAT64,)),
     "away": Condition(first=(OFFLINE,), away=True),
 }
-ALL_AT_ONCE = Condition(
-    kernels=lambda cells, draw: [cells + cells], first=(FLOAT64, OFFLINE), settings=TWO_THREADS, away=True
-)
 
 
 def run(chapter: NotebookNode, condition: Condition) -> str:
