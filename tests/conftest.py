@@ -1,12 +1,17 @@
-"""What several test files need."""
+"""What all test files share."""
 
 import os
 import subprocess
 import sys
 
 import pytest
+from hypothesis import settings
 
 from courseware import install
+
+# The first call of an operation takes long, and on a busy machine every one may.
+settings.register_profile("course", deadline=None)
+settings.load_profile("course")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ def qkv(queries: int, keys: int, *, width: int = 8, seed: int = 0):
     return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 7), st.integers(0, 5), st.integers(1, 9), st.booleans())
 def test_equals_torch(queries, earlier, width, causal):
     keys = queries + earlier

@@ -19,9 +19,7 @@ DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 # arithmetic before it. The smallest mistake that a test below plants is larger by a factor of ten.
 ROUNDING = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 4e-2}
 
-calm = settings(
-    deadline=None, max_examples=25
-)  # the first call of an operation takes long, on a busy machine too long
+few = settings(max_examples=25)
 positions_of_any_size = st.integers(-(2**31), 2**31)
 
 
@@ -72,7 +70,7 @@ def test_no_wavelength_is_longer_than_the_docstring_says():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@calm
+@few
 @given(
     shape=st.lists(st.integers(0, 3), max_size=2),
     tokens=st.integers(0, 5),
@@ -97,7 +95,7 @@ def test_equals_complex_multiplication(layout, shape, tokens, pairs, rest, start
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@calm
+@few
 @given(m=positions_of_any_size, n=positions_of_any_size, shift=st.integers(-(10**6), 10**6))
 def test_scores_depend_on_the_offset_only(layout, m, n, shift):
     turn = partial(rotate, layout=layout)
@@ -123,7 +121,7 @@ def test_a_side_that_is_left_out_or_turned_back_is_not_relative():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@calm
+@few
 @given(a=st.integers(-5000, 5000), b=st.integers(-5000, 5000))
 def test_rotations_add_up_and_keep_lengths(layout, a, b):
     turn = partial(rotate, layout=layout)
@@ -287,7 +285,7 @@ def test_prefill_equals_step_by_step_and_left_padding_changes_nothing():
 # --- layouts ---------------------------------------------------------------------------------
 
 
-@calm
+@few
 @given(
     heads=st.integers(1, 3),
     pairs=st.integers(1, 6),
@@ -308,7 +306,7 @@ def test_layouts_convert_there_and_back(heads, pairs, rest, dim):
         assert torch.equal(other[..., rotary_dim:], one[..., rotary_dim:])
 
 
-@calm
+@few
 @given(rotary_dim=st.sampled_from([2, 4, 8]), start=st.integers(0, 1000))
 def test_a_converted_vector_turns_like_the_original(rotary_dim, start):
     x, theta = draw(3, 5, 8), angles(start + torch.arange(5), rotary_dim)
@@ -351,7 +349,7 @@ def test_conversion_gives_a_copy():
 # --- longer texts ----------------------------------------------------------------------------
 
 
-@calm
+@few
 @given(scale=st.floats(0.5, 64), offset=st.integers(0, 1000))
 def test_interpolated_angles_are_those_of_a_shorter_text(scale, offset):
     torch.testing.assert_close(
@@ -363,7 +361,7 @@ def test_interpolation_by_four_puts_every_fourth_position_where_one_was():
     torch.testing.assert_close(interpolated(4 * torch.arange(50), 16, scale=4), angles(torch.arange(50), 16))
 
 
-@calm
+@few
 @given(scale=st.floats(0.5, 64), pairs=st.integers(2, 64), base=st.floats(10, 1e6))
 def test_ntk_keeps_the_fastest_pair_and_slows_the_last_by_the_scale(scale, pairs, base):
     one = torch.tensor(1)
@@ -394,7 +392,7 @@ def test_refuses_positions_that_are_not_integers(make, positions):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@calm
+@few
 @given(st.one_of(st.integers(-10, 0), st.integers(0, 50).map(lambda n: 2 * n + 1)))
 def test_refuses_a_head_without_pairs(make, head_dim):
     with pytest.raises(ValueError, match=f"{head_dim} dimensions: .*positive even"):

@@ -33,7 +33,7 @@ def score(x, e, w_query, w_key, *, query_bias=0, key_bias=0):
 SIZE = st.integers(1, 7)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(SIZE, SIZE, SIZE, st.booleans(), st.booleans(), st.sampled_from([torch.float32, torch.float64]))
 def test_the_four_sum_to_the_score(tokens, width, head, query_bias, key_bias, dtype):
     given_, biases = inputs(tokens, width, head, dtype)
