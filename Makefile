@@ -28,8 +28,8 @@ check: ready ## run the tests that take less than a minute together
 notebooks: ready ## execute the notebooks and store their outputs (CHAPTER=01 for one)
 	@$(python) -m courseware.build $(CHAPTER)
 
-bench: ready ## measure what a move of a slider and a rotation cost
-	@$(python) -m courseware.bench
+bench: ready ## measure what moves, rotations and chapters cost, and the way from a clone to a moved slider
+	@$(python) -m courseware.bench; red=$$?; $(python) tests/clone.py && exit $$red
 
 rough: ready ## run the chapters in the ways that learners do (CHAPTER=04 for one)
 	@$(python) -m courseware.rough $(CHAPTER)
