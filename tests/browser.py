@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -314,7 +315,9 @@ def lab(folder: Path, home: Path, *, make: bool = False) -> Iterator[Lab]:
         command, served = ["make", "lab", f"PORT={port}"], environment | {"HOME": os.environ["HOME"]}
     log = home / "jupyterlab.log"
     with log.open("w") as output:
-        server = subprocess.Popen(command, cwd=folder, env=served, stdout=output, stderr=output)
+        server = subprocess.Popen(
+            command, cwd=folder, env=served, stdout=output, stderr=output, start_new_session=True
+        )
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_for(url, server, log, timeout=1200 if make else 60)
@@ -330,11 +333,11 @@ def lab(folder: Path, home: Path, *, make: bool = False) -> Iterator[Lab]:
             yield Lab(folder, url, token, home / "settings", browser)
             browser.close()
     finally:
-        server.terminate()
+        os.killpg(server.pid, signal.SIGTERM)  # make does not pass it on
         try:
             server.wait(20)
         except subprocess.TimeoutExpired:
-            server.kill()
+            os.killpg(server.pid, signal.SIGKILL)
 
 
 def _wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float) -> None:
