@@ -17,10 +17,9 @@ lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 	@$(install) lab $(PORT)
 
 test: ready ## run every test, and every notebook against its stored outputs
-	$(steady) $(python) -m pytest -n 2 --dist loadfile -m "not browser" tests
+	$(steady) $(python) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not browser" \
+	    --nbval --nbval-current-env --nbval-cell-timeout 120 --nbval-sanitize-with tests/sanitize.cfg notebooks tests
 	$(steady) $(python) -m pytest -m browser tests
-	$(steady) $(python) -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
-	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
 
 check: ready ## run the tests that take less than a minute together
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
@@ -29,8 +28,8 @@ notebooks: ready ## execute the notebooks, store their outputs, write the page o
 	@$(python) -m courseware.build $(CHAPTER)
 	@$(python) -m courseware.claims
 
-bench: ready ## measure what a move of a slider and a rotation cost
-	@$(python) -m courseware.bench
+bench: ready ## measure what moves, rotations and chapters cost, and the way from a clone to a moved slider
+	@$(python) -m courseware.bench; red=$$?; $(python) tests/clone.py && exit $$red
 
 rough: ready ## run the chapters in the ways that learners do (CHAPTER=04 for one)
 	@$(python) -m courseware.rough $(CHAPTER)
