@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.build sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks bench assignment grade load hub clean
+.PHONY: help python ready classroom lab test check notebooks site bench assignment grade load hub clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,9 @@ check: ready ## run the tests that take less than a minute together
 notebooks: ready ## execute the notebooks and store their outputs (CHAPTER=01 for one)
 	@$(python) -m courseware.build $(CHAPTER)
 
+site: ready ## make the course as web pages whose sliders move without a kernel
+	@$(steady) $(python) -m courseware.site
+
 bench: ready ## measure what a move of a slider and a rotation cost
 	@$(python) -m courseware.bench
 
@@ -44,7 +47,7 @@ hub: ready ## start a JupyterHub and let three users in (needs Chromium and npm)
 	@$(python) tests/hub.py
 
 clean: ## remove .venv and whatever else was made
-	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf .venv .venv-classroom .venv-hub site .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 
 classroom: python

@@ -20,7 +20,7 @@ from PIL import Image
 from courseware.build import with_palette
 from posenc.live import Live
 
-STATES = 320  # positions of a figure's controls that a page shows, at most
+STATES = 216  # positions of a figure's controls that a page shows, at most
 TILE = 16  # pixels
 COLUMNS = 64  # tiles in a row of their picture
 WHITE = 0xFFFFFFFF

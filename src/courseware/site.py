@@ -23,6 +23,7 @@ from pygments.formatters import HtmlFormatter
 from courseware.build import NOTEBOOKS, STEADY, read, solve
 from courseware.frames import frames
 from courseware.needed import needed_cells
+from posenc.live import Live
 
 ROOT = NOTEBOOKS.parent
 PAGE = Path(__file__).parent / "page"
@@ -58,8 +59,8 @@ def markdown(source: str) -> str:
     return MarkdownWithMath(renderer=renderer).render(source)
 
 
-def figure(notebook: NotebookNode, number: int) -> dict:
-    """The frames of the figure that the cell with this number shows.
+def figure(notebook: NotebookNode, number: int) -> Live:
+    """The figure that the cell with this number shows.
 
     The exercises are solved, and only the cells that the figure needs are run.
     """
@@ -69,7 +70,12 @@ def figure(notebook: NotebookNode, number: int) -> dict:
         cell = solved.cells[needed]
         with redirect_stdout(io.StringIO()):
             exec(compile(cell.source, f"cell {cell.id}", "exec"), space)
-    return frames(space[solved.cells[number].source.splitlines()[-1]])
+    return space[solved.cells[number].source.splitlines()[-1]]
+
+
+def drawn(notebook: NotebookNode, number: int) -> dict:
+    """The frames of that figure; called in a process of its own."""
+    return frames(figure(notebook, number))
 
 
 def moves(cell: NotebookNode) -> bool:
@@ -119,9 +125,9 @@ def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     pages = [{"name": name, "title": title(notebook)} for name, notebook in notebooks.items()]
     os.environ.update(STEADY)  # for the processes that draw
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        drawn = {
+        found = {
             name: {
-                cell.id: pool.submit(figure, notebook, n)
+                cell.id: pool.submit(drawn, notebook, n)
                 for n, cell in enumerate(notebook.cells)
                 if moves(cell)
             }
@@ -130,10 +136,10 @@ def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
         to.mkdir(exist_ok=True)
         large = []
         for here in pages:
-            figures = {cell: future.result() for cell, future in drawn[here["name"]].items()}
+            figures = {cell: future.result() for cell, future in found[here["name"]].items()}
             text = page(notebooks[here["name"]], **here, pages=pages, figures=figures).encode()
             (to / here["name"]).write_bytes(text)
-            pictures = sum(len(found["says"]) for found in figures.values())
+            pictures = sum(len(figure["says"]) for figure in figures.values())
             print(
                 f"{here['name']:32}{len(text) / 1e6:6.2f} MB {pictures:6} pictures in {len(figures)} figures"
             )
