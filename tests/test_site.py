@@ -16,10 +16,9 @@ from axe_playwright_python.sync_playwright import Axe
 from browser import FLAGS, chromium
 from nbformat import v4
 from PIL import Image
-from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from courseware import frames, site
-from courseware.build import read
+from courseware import build, frames, site
 from posenc.live import Live, canvas, choice, slider, switch, text
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
@@ -33,8 +32,8 @@ OTHER_PICTURES = {"stripes", "yours"}
 
 
 def example(*, held: bool = False, **more) -> Live:
-    """A dot at (x, y). While hold is on, y moves with x and stays under 9."""
-    figure = canvas(1, 0.5)
+    """A dot at (x, y). While hold is on, y moves with x up to 7."""
+    figure = canvas(3, 2)
     axes = figure.add_subplot(xlim=(-1, 12), ylim=(-1, 12))
     (dot,) = axes.plot([0], [0], "o")
     controls = {
@@ -47,7 +46,7 @@ def example(*, held: bool = False, **more) -> Live:
 
     def update(x, y, hold, **_):
         if hold and before["hold"] and x != before["x"] and y == before["y"]:
-            controls["y"].value = y = min(y + x - before["x"], 8)
+            controls["y"].value = y = min(y + x - before["x"], 7)
         dot.set_data([x], [y])
         words.set_text(f"at {x}, {y}")
         before.update(x=x, y=y, hold=hold)
@@ -80,21 +79,21 @@ def differ(one: np.ndarray, other: np.ndarray) -> bool:
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(frames, "STATES", 60)
+    monkeypatch.setattr(frames, "STATES", 100)
 
 
 def test_the_frames_are_the_pictures_that_the_figure_draws(few):
     live = example(mode=choice("mode", ["one", "two"]))
     before = live.png()
     found = frames.frames(live)
-    assert [len(control["stops"]) for control in found["controls"]] == [4, 3, 2, 2]
+    assert [len(control["stops"]) for control in found["controls"]] == [5, 5, 2, 2]
     assert live.png() == before
     assert not differ(picture(found, found["start"]), pixels(before))
-    live.set(x=6, y=5, hold=True, mode="two")
-    position = (2 * 3 + 1) * 4 + 3
+    live.set(x=6, y=4, hold=True, mode="two")
+    position = (3 * 5 + 2) * 4 + 3
     assert not differ(picture(found, position), pixels(live.png()))
     assert differ(picture(found, position), pixels(before))
-    assert found["texts"][found["says"][position]] == "at 6, 5"
+    assert found["texts"][found["says"][position]] == "at 6, 4"
     assert found["controls"][2] | {"start": 0} == {
         "name": "hold",
         "label": "hold x − y",
@@ -114,7 +113,7 @@ def test_what_holds_another_control_leads_where_the_figure_goes(few):
     number = {state: n for n, state in enumerate(np.ndindex(*counts))}
     assert found["leads"][f"{number[0, 1, 1]},0,1"] == number[1, 2, 1]
     assert found["leads"][f"{number[2, 1, 1]},0,-1"] == number[1, 0, 1]
-    assert found["leads"][f"{number[1, 0, 1]},0,-1"] == number[1, 0, 1], "y would leave its range"
+    assert found["leads"][f"{number[0, 3, 1]},0,1"] == number[0, 3, 1], "y would go to 7, which is no stop"
     assert not any(key.startswith(f"{number[0, 1, 0]},") for key in found["leads"])
     assert frames.frames(example())["leads"] == {}
 
@@ -131,7 +130,7 @@ def test_sliders_with_more_values_lose_more(monkeypatch):
 
 
 def test_a_figure_with_too_many_options_is_refused(few):
-    with pytest.raises(ValueError, match="more than 60 positions.*: x, y, hold, mode"):
+    with pytest.raises(ValueError, match="more than 100 positions.*: x, y, hold, mode"):
         frames.frames(example(mode=choice("mode", range(61))))
 
 
@@ -213,13 +212,15 @@ def test_a_text_box_stays_in_the_notebook(few):
     cell.outputs = [v4.new_output("execute_result", data=data, metadata=metadata)]
     html = a_page(cell, figures={"abc": frames.frames(live)})
     assert "In the notebook you can also type: your words." in html
-    assert (
-        html.count('type="range"') == 2 and html.count('type="checkbox"') == 1 and 'type="text"' not in html
-    )
+    assert re.findall('<input id="abc-(\\w+)".*? type="(\\w+)"', html) == [
+        ("x", "range"),
+        ("y", "range"),
+        ("hold", "checkbox"),
+    ]
 
 
 def test_a_page_over_the_limit_fails(tmp_path, monkeypatch, capsys):
-    (tmp_path / "01_a.ipynb").write_text(site_text(notebook()))
+    (tmp_path / "01_a.ipynb").write_text(build.text(notebook()))
     assert site.main(tmp_path, tmp_path / "site") == 0
     assert re.search(r"01_a.html +0\.0\d MB +0 pictures in 0 figures", capsys.readouterr().out)
     monkeypatch.setattr(site, "LIMIT", 1000)
@@ -227,7 +228,170 @@ def test_a_page_over_the_limit_fails(tmp_path, monkeypatch, capsys):
     assert "More than 0.001 MB: index.html, 01_a.html" in capsys.readouterr().err
 
 
-def site_text(cells):
-    import nbformat
+# ----------------------------------------------------------- in the browser
 
-    return nbformat.writes(cells)
+
+def in_browser(test):
+    missing = pytest.mark.skipif(not chromium(), reason="no Chromium is installed: apt-get install chromium")
+    return pytest.mark.slow(pytest.mark.browser(missing(test)))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A folder with the notebooks and the whole site; chapter 3 trains for a single step."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        (folder / path.name).write_text(path.read_text().replace("steps=500", "steps=1"))
+    assert site.main(folder, folder / "site") == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        no_sandbox = ["--no-sandbox"] * (os.geteuid() == 0)
+        yield playwright.chromium.launch(executable_path=chromium(), args=FLAGS + no_sandbox)
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def page(built, browser, request) -> Iterator[Page]:
+    """A page, opened without network."""
+    page = browser.new_page(offline=True)
+    page.asked, page.said = [], []  # the addresses that it asked for, and what it said on the console
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.goto((built / "site" / request.param).as_uri())
+    page.wait_for_function("!document.querySelector('.live canvas[hidden]')")
+    yield page
+    page.close()
+
+
+def seen(figure: Locator) -> np.ndarray:
+    """The pixels of the canvas."""
+    url = figure.locator("canvas").evaluate("canvas => canvas.toDataURL()")
+    return pixels(base64.b64decode(url.partition(",")[2]))
+
+
+def stands(figure: Locator) -> list[int]:
+    """The stop of each control."""
+    boxes = figure.locator(".control")
+    return boxes.evaluate_all("boxes => boxes.map(box => chosen([...box.querySelectorAll('input')]))")
+
+
+def move(control: Locator) -> None:
+    """Give it another value with the keyboard: a slider goes on by a stop or, from the last, back to the first."""
+    handle = control.locator("input:checked, input:not([type=radio])").first
+    handle.focus()
+    if control.locator("output").count():
+        at_end = handle.evaluate("input => input.value === input.max")
+        handle.press("Home" if at_end else "ArrowRight")
+    else:
+        handle.press("ArrowDown" if control.locator("legend").count() else "Space")
+    assert control.evaluate("box => box.contains(document.activeElement)")
+
+
+@in_browser
+def test_a_page_needs_nothing_but_itself(page):
+    assert [url for url in page.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert page.said == []
+
+
+@in_browser
+@pytest.mark.parametrize("width", [360, 800, 1920])
+def test_a_page_fits_its_window(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    beyond = "e => e.getBoundingClientRect().right > innerWidth && e.checkVisibility()"
+    wide = page.evaluate(f"[...document.body.querySelectorAll('*')].filter({beyond}).map(e => e.outerHTML)")
+    assert [element[:100] for element in wide] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    found = Axe().run(page).response["violations"]
+    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
+
+
+@in_browser
+def test_figures_start_as_stored_and_move_as_drawn(page, built):
+    name = Path(page.url).stem
+    cells = build.read(built / f"{name}.ipynb").cells if name != "index" else []
+    for number, cell in enumerate(cells):
+        figure = page.locator(f'[id="cell-id={cell.id}"] .live')
+        if not figure.count():
+            continue
+        variable, output = cell.source.splitlines()[-1], cell.outputs[0]
+        stored = pixels(base64.b64decode(output.data["image/png"]))
+        start = seen(figure)
+        assert differ(start, stored) == (variable in OTHER_PICTURES), variable
+        assert figure.get_by_role("img").get_attribute("aria-label") == output.metadata["image/png"]["alt"]
+        for control in figure.locator(".control").all():
+            what = f"{variable}, {control.inner_text()}"
+            before, at = seen(figure), stands(figure)
+            for _ in range(4):  # one stop may leave the picture as it is
+                move(control)
+                if (seen(figure) != before).any():
+                    break
+            else:
+                pytest.fail(f"{what}: the picture stayed")
+            assert stands(figure) != at, what
+            assert figure.get_by_role("status").inner_text(), f"{what}: says nothing"
+        live = site.figure(build.read(built / f"{name}.ipynb"), number)
+        stops = frames.stops(live)
+        live.set(**{control: stops[control][stop] for control, stop in zip(stops, stands(figure))})
+        if variable != "yours":
+            assert not differ(seen(figure), pixels(live.png())), variable
+            assert figure.get_by_role("status").text_content() == frames.says(live)
+
+
+@in_browser
+def test_a_lock_holds_on_the_page_too(built, browser):
+    page = browser.new_page(offline=True)
+    page.goto((built / "site" / "04_rotary_encoding.html").as_uri())
+    figure = page.locator(".live", has=page.get_by_label("lock m − n"))
+    m, n, lock = (
+        figure.get_by_label(label, exact=True) for label in ("m (position)", "n (position)", "lock m − n")
+    )
+    shown = figure.locator("output")
+    figure.locator("canvas").wait_for()
+    assert shown.all_inner_texts() == ["7", "4"]
+    m.press("End")
+    high, low = map(int, shown.all_inner_texts())
+    assert high > 18 and high - low == 3
+    n.press("Home")
+    high, low = map(int, shown.all_inner_texts())
+    assert low < 4 and high - low == 3
+    assert "m − n = 3, kept" in figure.get_by_role("status").text_content()
+    lock.press("Space")
+    m.press("End")
+    assert shown.nth(1).inner_text() == str(low)
+
+
+@in_browser
+def test_without_scripts_the_stored_picture_stands(built, browser):
+    page = browser.new_page(java_script_enabled=False)
+    page.goto((built / "site" / "05_what_it_costs.html").as_uri())
+    for figure in page.locator(".live").all():
+        assert figure.locator("img").is_visible() and figure.locator("img").get_attribute("alt")
+        assert not figure.locator("canvas").is_visible() and not figure.locator(".controls").is_visible()
+        assert figure.get_by_text("With scripts, this picture").is_visible()
+
+
+@in_browser
+def test_no_link_is_dead(built):
+    pages = {path.name: path.read_text() for path in (built / "site").iterdir()}
+    ids = {name: re.findall('id="(.*?)"', html) for name, html in pages.items()}
+    assert sorted(pages) == sorted(PAGES)
+    links = 0
+    for name, html in pages.items():
+        assert len(ids[name]) == len(set(ids[name]))
+        for link in re.findall('href="(.*?)"', html):
+            to, _, anchor = unquote(unescape(link)).partition("#")
+            if not to.startswith("http"):
+                links += 1
+                assert (to or name) in pages, f"{name}: {link}"
+                assert not anchor or anchor in map(unescape, ids[to or name]), f"{name}: {link}"
+    assert links > 100

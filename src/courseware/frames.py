@@ -51,7 +51,7 @@ def frames(live: Live) -> dict:
     start = {name: live.controls[name].value for name in values}
     states = list(itertools.product(*values.values()))
     texts: dict[str, int] = {}
-    says, tiles, places = [], {}, []
+    said, tiles, places = [], {}, []
     with patch("posenc.live._png", return_value=b"."):  # a third of a move, and not needed here
         leads = dict(_leads(live, values))
         picture = np.full([-(-size // TILE) * TILE for size in _pixels(live).shape], WHITE, np.uint32)
@@ -65,7 +65,7 @@ def frames(live: Live) -> dict:
                 place[row, column] = tiles.setdefault(grid[row, :, column].tobytes(), len(tiles))
             last[:] = grid
             places.append(place.ravel().copy())
-            says.append(texts.setdefault(_says(live), len(texts)))
+            said.append(texts.setdefault(says(live), len(texts)))
         _go(live, start)
     live.redraw()
     return {
@@ -74,7 +74,7 @@ def frames(live: Live) -> dict:
         "controls": [_described(name, live.controls[name], options) for name, options in values.items()],
         "typed": [c.description for c in live.controls.values() if isinstance(c, widgets.Text)],
         "texts": list(texts),
-        "says": says,
+        "says": said,
         "leads": leads,
         "tile": TILE,
         "columns": COLUMNS,
@@ -100,6 +100,12 @@ def stops(live: Live) -> dict[str, list]:
     raise ValueError(
         f"more than {STATES} positions, however few stops the sliders keep: {', '.join(controls)}"
     )
+
+
+def says(live: Live) -> str:
+    """What the moving texts of the picture say."""
+    texts = (artist.get_text() for artist in live.artists.values() if isinstance(artist, Text))
+    return "; ".join(" ".join(text.split()) for text in texts if text.strip())
 
 
 def _every(control: widgets.Widget, share: float) -> list:
@@ -163,12 +169,6 @@ def _leads(live: Live, values: dict[str, list]) -> Iterator[tuple[str, int]]:
 def _pixels(live: Live) -> np.ndarray:
     """The picture as it stands, one number a pixel."""
     return np.asarray(live.figure.canvas.buffer_rgba()).view(np.uint32)[..., 0]
-
-
-def _says(live: Live) -> str:
-    """What the moving texts of the picture say."""
-    texts = (artist.get_text() for artist in live.artists.values() if isinstance(artist, Text))
-    return "; ".join(" ".join(text.split()) for text in texts if text.strip())
 
 
 def _atlas(tiles: list[bytes]) -> bytes:
