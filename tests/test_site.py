@@ -1,25 +1,22 @@
 """The web pages: what they are made of, and in a browser without network what they show when a control moves."""
 
 import base64
-import io
 import os
 import re
-import zlib
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
-import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import FLAGS, chromium
 from nbformat import v4
-from PIL import Image
+from pictures import differ, example, pixels
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from courseware import build, frames, site
-from posenc.live import Live, canvas, choice, slider, switch, text
+from posenc.live import text
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("*.ipynb")))]
@@ -27,112 +24,6 @@ PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("
 # Drawn anew, these show another picture than the notebook: one of models that are not trained here, and one of what
 # this machine measured.
 OTHER_PICTURES = {"stripes", "yours"}
-
-# ------------------------------------------------------------------ frames
-
-
-def example(*, held: bool = False, **more) -> Live:
-    """A dot at (x, y). While hold is on, y moves with x up to 7."""
-    figure = canvas(3, 2)
-    axes = figure.add_subplot(xlim=(-1, 12), ylim=(-1, 12))
-    (dot,) = axes.plot([0], [0], "o")
-    controls = {
-        "x": slider("x", 0, 9),
-        "y": slider("y", 0, 9, value=2),
-        "hold": switch("hold x − y", held),
-        **more,
-    }
-    before = {name: control.value for name, control in controls.items()}
-
-    def update(x, y, hold, **_):
-        if hold and before["hold"] and x != before["x"] and y == before["y"]:
-            controls["y"].value = y = min(y + x - before["x"], 7)
-        dot.set_data([x], [y])
-        words.set_text(f"at {x}, {y}")
-        before.update(x=x, y=y, hold=hold)
-
-    words = axes.set_title(" ")
-    return Live(figure, update, moving={"dot": dot, "words": words}, controls=controls, alt="A dot.")
-
-
-def picture(found: dict, position: int) -> np.ndarray:
-    """The picture at this position, put together from its tiles, (height, width, 3)."""
-    tile, (width, height) = found["tile"], found["size"]
-    atlas = np.asarray(Image.open(io.BytesIO(base64.b64decode(found["atlas"]))).convert("RGB"))
-    places = np.frombuffer(zlib.decompress(base64.b64decode(found["places"])), "<u2")
-    tiles = places.reshape(-1, len(found["says"]))[:, position].reshape(-(-height // tile), -1)
-    rows = []
-    for row in tiles:
-        corners = [(n // found["columns"] * tile, n % found["columns"] * tile) for n in row]
-        rows.append(np.hstack([atlas[y : y + tile, x : x + tile] for y, x in corners]))
-    return np.vstack(rows)[:height, :width]
-
-
-def pixels(png: bytes) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
-
-
-def differ(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two pictures show something else: palettes move no colour by more than 40 of 255."""
-    return one.shape != other.shape or (abs(one.astype(int) - other) > 40).any(axis=-1).mean() > 1e-3
-
-
-@pytest.fixture
-def few(monkeypatch):
-    monkeypatch.setattr(frames, "STATES", 100)
-
-
-def test_the_frames_are_the_pictures_that_the_figure_draws(few):
-    live = example(mode=choice("mode", ["one", "two"]))
-    before = live.png()
-    found = frames.frames(live)
-    assert [len(control["stops"]) for control in found["controls"]] == [5, 5, 2, 2]
-    assert live.png() == before
-    assert not differ(picture(found, found["start"]), pixels(before))
-    live.set(x=6, y=4, hold=True, mode="two")
-    position = (3 * 5 + 2) * 4 + 3
-    assert not differ(picture(found, position), pixels(live.png()))
-    assert differ(picture(found, position), pixels(before))
-    assert found["texts"][found["says"][position]] == "at 6, 4"
-    assert found["controls"][2] | {"start": 0} == {
-        "name": "hold",
-        "label": "hold x − y",
-        "kind": "switch",
-        "stops": ["off", "on"],
-        "start": 0,
-    }
-
-
-def test_what_holds_another_control_leads_where_the_figure_goes(few):
-    found = frames.frames(example(held=True))
-    counts = [len(control["stops"]) for control in found["controls"]]
-    assert [control["stops"] for control in found["controls"][:2]] == [
-        ["0", "2", "4", "6", "8"],
-        ["0", "2", "4", "6", "8"],
-    ]
-    number = {state: n for n, state in enumerate(np.ndindex(*counts))}
-    assert found["leads"][f"{number[0, 1, 1]},0,1"] == number[1, 2, 1]
-    assert found["leads"][f"{number[2, 1, 1]},0,-1"] == number[1, 0, 1]
-    assert found["leads"][f"{number[0, 3, 1]},0,1"] == number[0, 3, 1], "y would go to 7, which is no stop"
-    assert not any(key.startswith(f"{number[0, 1, 0]},") for key in found["leads"])
-    assert frames.frames(example())["leads"] == {}
-
-
-def test_sliders_with_more_values_lose_more(monkeypatch):
-    live = example(z=slider("z", 1, 100, value=37), words=text("words"))
-    monkeypatch.setattr(frames, "STATES", 10**6)
-    assert [len(values) for values in frames.stops(live).values()] == [10, 10, 2, 100]
-    monkeypatch.setattr(frames, "STATES", 300)
-    found = frames.stops(live)
-    assert 150 < np.prod([len(values) for values in found.values()]) <= 300
-    assert 37 in found["z"] and len(found["z"]) > len(found["y"]) and len(set(np.diff(found["z"]))) == 1
-    assert "words" not in found
-
-
-def test_a_figure_with_too_many_options_is_refused(few):
-    with pytest.raises(ValueError, match="more than 100 positions.*: x, y, hold, mode"):
-        frames.frames(example(mode=choice("mode", range(61))))
-
 
 # ------------------------------------------------------------------- pages
 
@@ -204,14 +95,15 @@ def test_a_figure_is_made_by_the_cells_that_it_needs():
     assert site.figure(v4.new_notebook(cells=cells), 4).alt == "A blank."
 
 
-def test_a_text_box_stays_in_the_notebook(few):
+def test_a_text_box_stays_in_the_notebook(monkeypatch):
+    monkeypatch.setattr(frames, "STATES", 100)
     live = example(words=text("your words"))
     cell = v4.new_code_cell("live", id="abc")
     data, metadata = live._repr_mimebundle_()
     data = {kind: data[kind] for kind in ("image/png", "text/plain")}
     cell.outputs = [v4.new_output("execute_result", data=data, metadata=metadata)]
     html = a_page(cell, figures={"abc": frames.frames(live)})
-    assert "In the notebook you can also type: your words." in html
+    assert "The notebook also has a line to type in: your words." in html
     assert re.findall('<input id="abc-(\\w+)".*? type="(\\w+)"', html) == [
         ("x", "range"),
         ("y", "range"),

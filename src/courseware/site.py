@@ -20,7 +20,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode, v4
 from pygments.formatters import HtmlFormatter
 
-from courseware.build import NOTEBOOKS, STEADY, read, solve
+from courseware.build import NOTEBOOKS, read, solve
 from courseware.frames import frames
 from courseware.needed import needed_cells
 from posenc.live import Live
@@ -123,7 +123,6 @@ def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     notebooks = {"index.html": readme}
     notebooks |= {f"{path.stem}.html": read(path) for path in sorted(folder.glob("*.ipynb"))}
     pages = [{"name": name, "title": title(notebook)} for name, notebook in notebooks.items()]
-    os.environ.update(STEADY)  # for the processes that draw
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         found = {
             name: {
