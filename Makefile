@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.build sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks bench rough assignment grade load hub clean
+.PHONY: help python ready classroom lab test check notebooks site bench rough assignment grade load hub clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ check: ready ## run the tests that take less than a minute together
 notebooks: ready ## execute the notebooks, store their outputs, write the page of claims (CHAPTER=01 for one)
 	@$(python) -m courseware.build $(CHAPTER)
 	@$(python) -m courseware.claims
+
+site: ready ## make the course as web pages whose sliders move without a kernel
+	@$(steady) $(python) -m courseware.site
 
 bench: ready ## measure what moves, rotations and chapters cost, and the way from a clone to a moved slider
 	@$(python) -m courseware.bench; red=$$?; $(python) tests/clone.py && exit $$red
@@ -47,7 +50,7 @@ hub: ready ## start a JupyterHub and let three users in (needs Chromium and npm)
 	@$(python) tests/hub.py
 
 clean: ## remove .venv and whatever else was made, but not classroom/
-	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis build src/*.egg-info
+	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis build site src/*.egg-info
 	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 
 classroom: python
