@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.build sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks bench rough assignment grade load hub clean
+.PHONY: help python ready classroom lab test check notebooks site bench rough assignment grade load hub clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -17,10 +17,9 @@ lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 	@$(install) lab $(PORT)
 
 test: ready ## run every test, and every notebook against its stored outputs
-	$(steady) $(python) -m pytest -n 2 --dist loadfile -m "not browser" tests
+	$(steady) $(python) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not browser" \
+	    --nbval --nbval-current-env --nbval-cell-timeout 120 --nbval-sanitize-with tests/sanitize.cfg notebooks tests
 	$(steady) $(python) -m pytest -m browser tests
-	$(steady) $(python) -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
-	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
 
 check: ready ## run the tests that take less than a minute together
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
@@ -29,8 +28,11 @@ notebooks: ready ## execute the notebooks, store their outputs, write the page o
 	@$(python) -m courseware.build $(CHAPTER)
 	@$(python) -m courseware.claims
 
-bench: ready ## measure what a move of a slider and a rotation cost
-	@$(python) -m courseware.bench
+site: ready ## make the course as web pages whose sliders move without a kernel
+	@$(steady) $(python) -m courseware.site
+
+bench: ready ## measure what moves, rotations and chapters cost, and the way from a clone to a moved slider
+	@$(python) -m courseware.bench; red=$$?; $(python) tests/clone.py && exit $$red
 
 rough: ready ## run the chapters in the ways that learners do (CHAPTER=04 for one)
 	@$(python) -m courseware.rough $(CHAPTER)
@@ -48,7 +50,7 @@ hub: ready ## start a JupyterHub and let three users in (needs Chromium and npm)
 	@$(python) tests/hub.py
 
 clean: ## remove .venv and whatever else was made, but not classroom/
-	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis build src/*.egg-info
+	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis build site src/*.egg-info
 	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 
 classroom: python

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -279,13 +280,18 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, home: Path) -> Iterator[Lab]:
-    """Serve a folder on loopback and open a browser; all that they write goes into home."""
+def lab(folder: Path, home: Path, *, make: bool = False) -> Iterator[Lab]:
+    """Serve a folder on loopback and open a browser; all that they write goes into home.
+
+    With make, the folder is a checkout, which its own `make lab` installs and serves.
+    """
     config = home / "config" / "labconfig" / "page_config.json"
     config.parent.mkdir(parents=True)
     config.write_text(
         json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}})
     )
+    config = home / "config" / "jupyter_lab_config.json"
+    config.write_text(json.dumps({"LabApp": {"expose_app_in_browser": True}}))
     token = os.urandom(16).hex()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -299,17 +305,22 @@ def lab(folder: Path, home: Path) -> Iterator[Lab]:
         "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
         "JUPYTER_TOKEN": token,
+        "BROWSER": "true",  # the program of that name, which opens nothing
         "OMP_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
-    command += ["--LabApp.expose_app_in_browser=True"]
+    served = environment
+    if make:  # pip finds its settings at home
+        command, served = ["make", "lab", f"PORT={port}"], environment | {"HOME": os.environ["HOME"]}
     log = home / "jupyterlab.log"
     with log.open("w") as output:
-        server = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        server = subprocess.Popen(
+            command, cwd=folder, env=served, stdout=output, stderr=output, start_new_session=True
+        )
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(url, server, log)
+        _wait_for(url, server, log, timeout=1200 if make else 60)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch_persistent_context(
                 home / "chromium",
@@ -322,14 +333,14 @@ def lab(folder: Path, home: Path) -> Iterator[Lab]:
             yield Lab(folder, url, token, home / "settings", browser)
             browser.close()
     finally:
-        server.terminate()
+        os.killpg(server.pid, signal.SIGTERM)  # make does not pass it on
         try:
             server.wait(20)
         except subprocess.TimeoutExpired:
-            server.kill()
+            os.killpg(server.pid, signal.SIGKILL)
 
 
-def _wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float = 60) -> None:
+def _wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float) -> None:
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline and server.poll() is None:
         try:

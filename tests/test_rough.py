@@ -99,3 +99,5 @@ def test_a_table_says_which_chapter_fails_where(monkeypatch, capsys):
     assert said.count("WRONG") == 1 and "--- 03_four_term_expansion, away\nCell 7 differs" in said
     assert rough.main(["01"]) == 0
     assert "02_" not in capsys.readouterr().out
+    assert rough.main(["9"]) == 1
+    assert "No such chapter: 9" in capsys.readouterr().err

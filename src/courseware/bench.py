@@ -1,4 +1,4 @@
-"""What a move of a control costs, and then what a rotation costs: `python -m courseware.bench`.
+"""What a move of a control costs, then a rotation, an import and a chapter: `python -m courseware.bench`.
 
 Every figure function of the course is measured twice, in one Jupyter kernel and move by move in turns:
 
@@ -10,7 +10,8 @@ A move is the assignment of a value to the control inside the kernel; the time o
 figures made for interact don't open the comms of their own controls, which a notebook of that kind would not have.
 A figure fails if one of its moves takes more than 25 ms at the median, or is less than 5 times faster. CPU time is
 judged, since other work on the machine is not the figure's fault. Controls that change ticks and labels, like the
-text boxes, are listed but not judged. The table of rotations is that of `bench_rotary`.
+text boxes, are listed but not judged. The table of rotations is that of `bench_rotary`; imports and chapters are
+those of `bench_course`.
 """
 
 import importlib
@@ -32,7 +33,7 @@ import torch
 from IPython.display import display
 
 import posenc.figures
-from courseware import bench_rotary
+from courseware import bench_course, bench_rotary
 from posenc.live import Live
 
 LIMIT = 25  # ms
@@ -177,6 +178,8 @@ def main() -> None:
     )
     print()
     slow = bench_rotary.main()
+    print()
+    slow += bench_course.main()
     if not good:
         slow.append(f"a move may cost {LIMIT} ms, and is to be {FASTER} times faster than under interact")
     if slow:

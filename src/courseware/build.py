@@ -229,11 +229,11 @@ def _scrub(text: str) -> str:
 def _picture(encoded: str, kept: dict) -> str:
     """The PNG with a palette where that is smaller, without text chunks; the stored bytes if they show the same."""
     image = Image.open(io.BytesIO(base64.b64decode(encoded)))
-    smallest = min(_png(image), _png(_with_palette(image)), key=len)
+    smallest = min(_png(image), _png(with_palette(image)), key=len)
     return kept.get(_pixels(smallest)) or base64.b64encode(smallest).decode()
 
 
-def _with_palette(image: Image.Image) -> Image.Image:
+def with_palette(image: Image.Image) -> Image.Image:
     """Colours carry meaning here, so the quantiser is the one that moves none of them far.
 
     On a figure with two colour maps and nine lines this one moves no channel by more than 21 of 255 and leaves a

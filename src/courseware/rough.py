@@ -125,10 +125,14 @@ def stamps(folder: Path) -> set[tuple[str, int]]:
 
 def main(chapters: list[str]) -> int:
     """Run the chapters with these numbers, or all, under every condition. Returns the exit status."""
+    paths = [
+        path for path in sorted(build.NOTEBOOKS.glob("*.ipynb")) if path.name[:2] in chapters or not chapters
+    ]
+    if not paths:
+        print(f"No such chapter: {' '.join(chapters)}", file=sys.stderr)
+        return 1
     wrong = []
-    for path in sorted(build.NOTEBOOKS.glob("*.ipynb")):
-        if chapters and not path.name.startswith(tuple(chapters)):
-            continue
+    for path in paths:
         print(f"{path.stem:28}", end="", flush=True)
         for name, condition in CONDITIONS.items():
             said = run(build.read(path), condition)

@@ -1,0 +1,78 @@
+// Moves the slider figures: each control has stops, each position of all controls has a picture made of tiles.
+
+for (const figure of document.querySelectorAll(".live")) start(figure);
+
+async function start(figure) {
+    const data = JSON.parse(figure.querySelector("script").textContent);
+    const places = new Uint16Array(await inflated(data.places));
+    const atlas = await createImageBitmap(new Blob([decoded(data.atlas)], { type: "image/webp" }));
+
+    const canvas = figure.querySelector("canvas");
+    [canvas.width, canvas.height] = data.size;
+    const brush = canvas.getContext("2d");
+    const across = Math.ceil(canvas.width / data.tile);
+    const shown = new Array(places.length / data.says.length);
+
+    const inputs = [...figure.querySelectorAll(".control")].map(box => [...box.querySelectorAll("input")]);
+    const counts = data.controls.map(control => control.stops.length);
+    const strides = counts.map((_, n) => counts.slice(n + 1).reduce((product, count) => product * count, 1));
+    const stop = n => Math.floor(position / strides[n]) % counts[n];
+    let position = data.start;
+
+    function follow(n) {
+        const wanted = chosen(inputs[n]);
+        while (stop(n) !== wanted) {
+            const step = Math.sign(wanted - stop(n));
+            const next = data.leads[`${position},${n},${step}`] ?? position + step * strides[n];
+            if (next === position) break; // another control does not let it go on
+            position = next;
+        }
+        figure.querySelector(".says").textContent = data.texts[data.says[position]];
+        draw();
+    }
+
+    function draw() {
+        for (let place = 0; place < shown.length; place++) {
+            const tile = places[place * data.says.length + position];
+            if (tile === shown[place]) continue;
+            shown[place] = tile;
+            brush.drawImage(
+                atlas,
+                (tile % data.columns) * data.tile, Math.floor(tile / data.columns) * data.tile, data.tile, data.tile,
+                (place % across) * data.tile, Math.floor(place / across) * data.tile, data.tile, data.tile,
+            );
+        }
+        data.controls.forEach((control, n) => choose(inputs[n], stop(n), control.stops[stop(n)]));
+    }
+
+    draw();
+    inputs.forEach((group, n) => group.forEach(input => input.addEventListener("input", () => follow(n))));
+    figure.querySelector("img").hidden = true;
+    canvas.hidden = figure.querySelector(".controls").hidden = false;
+}
+
+// The number of the stop that a slider, a box to tick or a group of options stands at.
+function chosen([input, ...others]) {
+    if (input.type === "radio") return [input, ...others].findIndex(option => option.checked);
+    return input.type === "range" ? Number(input.value) : Number(input.checked);
+}
+
+function choose(inputs, stop, words) {
+    const [input] = inputs;
+    if (input.type === "radio") inputs[stop].checked = true;
+    else if (input.type === "checkbox") input.checked = Boolean(stop);
+    else {
+        input.value = stop;
+        input.setAttribute("aria-valuetext", words);
+        input.nextElementSibling.textContent = words;
+    }
+}
+
+function decoded(base64) {
+    return Uint8Array.from(atob(base64), character => character.charCodeAt(0));
+}
+
+function inflated(base64) {
+    const bytes = new Blob([decoded(base64)]).stream();
+    return new Response(bytes.pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+}
