@@ -79,5 +79,7 @@ def test_sliders_with_more_values_lose_more(monkeypatch):
 
 
 def test_a_figure_with_too_many_options_is_refused():
-    with pytest.raises(ValueError, match="more than 100 positions.*: x, y, hold, mode"):
-        frames.frames(example(mode=choice("mode", range(61))))
+    live = example(mode=choice("mode", range(61)))
+    for ask in (frames.frames, frames.stops):
+        with pytest.raises(ValueError, match="more than 100 positions.*: x, y, hold, mode"):
+            ask(live)
