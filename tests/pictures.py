@@ -16,7 +16,7 @@ def example(*, held: bool = False, **more) -> Live:
     controls = {
         "x": slider("x", 0, 9),
         "y": slider("y", 0, 9, value=2),
-        "hold": switch("hold x − y", held),
+        "hold": switch("hold x − y", value=held),
         **more,
     }
     before = {name: control.value for name, control in controls.items()}
