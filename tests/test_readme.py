@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from courseware import build
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -32,6 +34,8 @@ MAKE = {
         "test_build.py: test_two_runs_leave_the_same_bytes",
     ),
     "make bench": (".venv -m courseware.bench", "test_bench.py: test_a_figure_is_measured_in_a_kernel"),
+    "make rough": (".venv -m courseware.rough", "test_rough.py: test_the_kernels_of_a_chapter"),
+    "make site": (".venv -m courseware.site", "test_site.py: test_a_page_over_the_limit_fails"),
     "make load": (".venv-classroom -m courseware.bench_classroom", "test_readme.py: test_load_is_measured"),
     "make hub": (".venv tests/hub.py", "hub.py: main"),
 }
@@ -108,6 +112,19 @@ def test_it_names_what_exists(command):
     assert words in (ROOT / file).read_text()
     for word in command.split()[1:]:
         assert (ROOT / word).exists() or not re.fullmatch(r"\w+\.(yml|txt)|notebooks|\.", word)
+
+
+def test_the_table_of_chapters_says_what_the_chapters_say():
+    rows = re.findall(r"^\| \[(.*?)\]\((notebooks/\d.*?)\) \| .*\? \| (\d+) min \|$", README, re.MULTILINE)
+    openings = {
+        path: build.read(path).cells[0].source for path in sorted(build.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    }
+    said = [
+        (title.replace(" · ", " "), f"notebooks/{path.name}", minutes)
+        for path, opening in openings.items()
+        for title, minutes in re.findall(r"^# (.*)\n(?:.*\n)*?.*\*\*Time\*\* (\d+) min", opening)
+    ]
+    assert rows == said and len(said) == len(openings)
 
 
 @pytest.mark.slow
