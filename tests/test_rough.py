@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from courseware import build, rough
 from courseware.needed import without_training
 
-CHAPTERS = sorted(build.NOTEBOOKS.glob("*.ipynb"))
+CHAPTERS = sorted(build.NOTEBOOKS.glob("[0-9]*.ipynb"))
 ALL_AT_ONCE = rough.Condition(
     kernels=lambda cells, draw: [cells + cells],
     first=(rough.FLOAT64, rough.OFFLINE),

@@ -85,7 +85,7 @@ def main() -> list[str]:
     """Print the tables; what is too slow."""
     table, slow = report(import_times())
     print(table, end="\n\n", flush=True)
-    for path in sorted(build.NOTEBOOKS.glob("*.ipynb")):
+    for path in sorted(build.NOTEBOOKS.glob("[0-9]*.ipynb")):
         clock, seconds, memory = spent(build.read(path))
         print(f"{path.stem:34} {clock:6.0f} s {seconds:6.0f} s of CPU {memory:6.2f} GB", flush=True)
     return slow
