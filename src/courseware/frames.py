@@ -131,14 +131,15 @@ def _described(name: str, control: widgets.Widget, options: list) -> dict:
 def _leads(live: Live, values: dict[str, list]) -> Iterator[tuple[str, int]]:
     """The steps that move another control too, or none, since another control does not let them.
 
-    A figure with such controls has them hold each other where it starts. Other figures are not searched.
+    What makes controls hold each other is a switch that is on. A figure whose controls do not hold each other where it
+    starts is not searched further.
     """
     states = list(itertools.product(*values.values()))
     number = {state: index for index, state in enumerate(states)}
     start = tuple(live.controls[name].value for name in values)
 
     def steps(state: tuple) -> Iterator[tuple[str, int]]:
-        if True not in state:
+        if not any(value is True for value in state):
             return
         for place, (name, options) in enumerate(values.items()):
             for step in (-1, 1):
