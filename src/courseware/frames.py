@@ -58,7 +58,7 @@ def frames(live: Live) -> dict:
         grid = picture.reshape(picture.shape[0] // TILE, TILE, -1, TILE)
         last, place = np.zeros_like(grid), np.zeros((len(grid), grid.shape[2]), "<u2")
         for state in states:
-            _go(live, dict(zip(values, state)))
+            live.set(**dict(zip(values, state)))
             height, width = _pixels(live).shape
             picture[:height, :width] = _pixels(live)
             for row, column in np.argwhere((grid != last).any(axis=(1, 3))):
@@ -66,7 +66,7 @@ def frames(live: Live) -> dict:
             last[:] = grid
             places.append(place.ravel().copy())
             said.append(texts.setdefault(says(live), len(texts)))
-        _go(live, start)
+        live.set(**start)
     live.redraw()
     return {
         "size": [width, height],
@@ -128,32 +128,24 @@ def _described(name: str, control: widgets.Widget, options: list) -> dict:
     return {**described, "kind": kind, "stops": list(texts)}
 
 
-def _go(live: Live, values: dict) -> None:
-    """Move to these values, also where a switch lets one control hold another: with the switches off it does not."""
-    try:
-        live.set(**values)
-    except ValueError:
-        live.set(**{name: False for name, value in values.items() if isinstance(value, bool)})
-        live.set(**values)
-
-
 def _leads(live: Live, values: dict[str, list]) -> Iterator[tuple[str, int]]:
     """The steps that move another control too, or none, since another control does not let them.
 
-    A figure with such controls has them hold each other where it starts. Other figures are not searched.
+    What makes controls hold each other is a switch that is on. A figure whose controls do not hold each other where it
+    starts is not searched further.
     """
     states = list(itertools.product(*values.values()))
     number = {state: index for index, state in enumerate(states)}
     start = tuple(live.controls[name].value for name in values)
 
     def steps(state: tuple) -> Iterator[tuple[str, int]]:
-        if True not in state:
+        if not any(value is True for value in state):
             return
         for place, (name, options) in enumerate(values.items()):
             for step in (-1, 1):
                 if not 0 <= (there := options.index(state[place]) + step) < len(options):
                     continue
-                _go(live, dict(zip(values, state)))
+                live.set(**dict(zip(values, state)))
                 live.controls[name].value = options[there]
                 reached = tuple(live.controls[name].value for name in values)
                 if reached != (*state[:place], options[there], *state[place + 1 :]):
@@ -163,7 +155,7 @@ def _leads(live: Live, values: dict[str, list]) -> Iterator[tuple[str, int]]:
         if list(steps(start)):
             for state in states:
                 yield from steps(state)
-        _go(live, dict(zip(values, start)))
+        live.set(**dict(zip(values, start)))
 
 
 def _pixels(live: Live) -> np.ndarray:
