@@ -28,11 +28,11 @@ def test_a_slow_import_is_named(subject, everything, complaints):
 
 def test_an_import_is_timed_in_a_process_of_its_own(monkeypatch):
     monkeypatch.setattr(
-        bench, "IMPORTS", {"busy": "sum(range(5_000_000))", "idle": "import time; time.sleep(0.3)"}
+        bench, "IMPORTS", {"busy": "sum(range(20_000_000))", "idle": "import time; time.sleep(0.3)"}
     )
     monkeypatch.setattr(bench, "ROUNDS", 1)
     times = bench.import_times()
-    assert 0 < times["idle"] < times["busy"]
+    assert 0 < times["idle"] < times["busy"] - 0.1
 
 
 @pytest.mark.slow
@@ -45,5 +45,5 @@ def test_a_chapter_is_measured_in_its_kernel():
     idle, light, small = bench.spent(new_notebook(cells=cells[:1], metadata=build.METADATA))
     clock, seconds, memory = bench.spent(new_notebook(cells=cells, metadata=build.METADATA))
     assert idle > 1 and clock > 3
-    assert seconds > light + 1.5
+    assert light + 1.5 < seconds < clock
     assert memory > small + 0.4
