@@ -15,7 +15,7 @@ from posenc.live import choice, slider, text
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    monkeypatch.setattr(frames, "STATES", 100)
+    monkeypatch.setattr(frames, "STATES", 150)
 
 
 def picture(found: dict, position: int) -> np.ndarray:
@@ -35,11 +35,13 @@ def test_the_frames_are_the_pictures_that_the_figure_draws():
     live = example(mode=choice("mode", ["one", "two"]))
     before = live.png()
     found = frames.frames(live)
-    assert [len(control["stops"]) for control in found["controls"]] == [5, 5, 2, 2]
+    counts = [len(control["stops"]) for control in found["controls"]]
+    assert counts[2:] == [2, 2]
+    stop = [found["controls"][n]["stops"].index(value) for n, value in enumerate("64")]
     assert live.png() == before
     assert not differ(picture(found, found["start"]), pixels(before))
     live.set(x=6, y=4, hold=True, mode="two")
-    position = (3 * 5 + 2) * 4 + 3
+    position = (stop[0] * counts[1] + stop[1]) * 4 + 3
     assert not differ(picture(found, position), pixels(live.png()))
     assert differ(picture(found, position), pixels(before))
     assert found["texts"][found["says"][position]] == "at 6, 4"
@@ -71,15 +73,26 @@ def test_sliders_with_more_values_lose_more(monkeypatch):
     live = example(z=slider("z", 1, 100, value=37), words=text("words"))
     monkeypatch.setattr(frames, "STATES", 10**6)
     assert [len(values) for values in frames.stops(live).values()] == [10, 10, 2, 100]
-    monkeypatch.setattr(frames, "STATES", 300)
+    monkeypatch.setattr(frames, "STATES", 700)
     found = frames.stops(live)
-    assert 150 < np.prod([len(values) for values in found.values()]) <= 300
-    assert 37 in found["z"] and len(found["z"]) > len(found["y"]) and len(set(np.diff(found["z"]))) == 1
+    assert 350 < np.prod([len(values) for values in found.values()]) <= 700
+    assert 37 in found["z"] and len(found["z"]) > len(found["y"])
+    assert len(set(np.diff(found["z"])[1:-1])) == 1, "equal distances, but for those to the ends"
     assert "words" not in found
+
+
+def test_sliders_keep_their_ends_and_what_is_asked_for(monkeypatch):
+    monkeypatch.setattr(frames, "STATES", 900)
+    live = example(z=slider("z", -2.0, 2.0, value=0.0, step=0.1))
+    found = frames.stops(live, {"z": {-1.7}, "x": (5,)})
+    assert {-2.0, -1.7, 0.0, 2.0} < {*found["z"]} and len(found["z"]) < 20
+    assert {0, 5, 9} < {*found["x"]} and {0, 2, 9} < {*found["y"]}
+    held = frames.stops(example(held=True, z=slider("z", 0, 99)), {"x": {7}})
+    assert all(len(set(np.diff(held[name]))) == 1 for name in "xyz"), "a step of x has to be one of y"
 
 
 def test_a_figure_with_too_many_options_is_refused():
     live = example(mode=choice("mode", range(61)))
     for ask in (frames.frames, frames.stops):
-        with pytest.raises(ValueError, match="more than 100 positions.*: x, y, hold, mode"):
+        with pytest.raises(ValueError, match="more than 150 positions.*: x, y, hold, mode"):
             ask(live)

@@ -95,6 +95,18 @@ def test_a_figure_is_made_by_the_cells_that_it_needs():
     assert site.figure(v4.new_notebook(cells=cells), 4).alt == "A blank."
 
 
+def test_a_page_stops_where_the_next_cell_looks():
+    sources = (
+        "live",
+        "for p in (-1.7, 0.0):\n    live.set(p=p, q=3, r=r)\nother.set(s=4)\nlive.set(**all)",
+        "live.set(q=5)",
+    )
+    notebook = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
+    notebook.cells.insert(1, v4.new_markdown_cell("live.set(q=6)"))
+    assert site.asked(notebook, 0) == {"p": {-1.7, 0.0}, "q": {3.0}}
+    assert site.asked(notebook, 3) == {}
+
+
 def test_a_text_box_stays_in_the_notebook(monkeypatch):
     monkeypatch.setattr(frames, "STATES", 100)
     live = example(words=text("your words"))
@@ -239,7 +251,7 @@ def test_figures_start_as_stored_and_move_as_drawn(page, built):
             assert figure.locator(".says[role=status]").inner_text(), f"{what}: says nothing"
         if variable != "yours":
             live = site.figure(notebook, number)
-            stops = frames.stops(live)
+            stops = frames.stops(live, site.asked(notebook, number))
             live.set(**{name: stops[name][stop] for name, stop in zip(stops, stands(figure))})
             assert not differ(pixels(seen(figure)), pixels(live.png())), variable
             assert figure.locator(".says[role=status]").text_content() == frames.says(live)

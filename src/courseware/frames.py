@@ -9,7 +9,8 @@ import io
 import itertools
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from unittest.mock import patch
 
 import ipywidgets as widgets
@@ -26,8 +27,12 @@ COLUMNS = 64  # tiles in a row of their picture
 WHITE = 0xFFFFFFFF
 
 
-def frames(live: Live) -> dict:
+def frames(live: Live, asked: Mapping[str, Collection] = MappingProxyType({})) -> dict:
     """What a page needs to move a figure; the figure ends where it started.
+
+    Args:
+        live: the figure.
+        asked: values that the sliders are to have among their stops, by name.
 
     Returns:
         a dict for JSON. Positions are numbered as itertools.product counts them, the last control fastest.
@@ -47,7 +52,7 @@ def frames(live: Live) -> dict:
         ValueError: the controls have more than STATES positions, however few stops their sliders keep.
     """
     live.png()  # the first one is drawn as a whole
-    values = stops(live)
+    values = stops(live, asked)
     start = {name: live.controls[name].value for name in values}
     states = list(itertools.product(*values.values()))
     texts: dict[str, int] = {}
@@ -83,18 +88,24 @@ def frames(live: Live) -> dict:
     }
 
 
-def stops(live: Live) -> dict[str, list]:
+def stops(live: Live, asked: Mapping[str, Collection] = MappingProxyType({})) -> dict[str, list]:
     """The values of every control but the text boxes that a page shows, by name, in at most STATES combinations.
 
     Choices and switches keep all. Sliders keep values at equal distances, the one that they stand at among them, at
-    least four. Where that is not all, those with more values lose more.
+    least four; and both their ends and what is asked for. Where that is not all, those with more values lose more.
+    In a figure whose controls hold each other all distances are equal, since a step of one has to be one of another.
+
+    Args:
+        live: the figure.
+        asked: values that the sliders are to have among their stops, by name.
 
     Raises:
         ValueError: the controls have more than STATES positions, however few stops their sliders keep.
     """
     controls = {name: c for name, c in live.controls.items() if not isinstance(c, widgets.Text)}
+    kept = {} if _hold(live) else {name: {*_ends(c), *asked.get(name, ())} for name, c in controls.items()}
     for share in np.arange(0, 1.01, 0.01):  # of count values a slider keeps every count ** share
-        found = {name: _every(control, share) for name, control in controls.items()}
+        found = {name: _every(c, share, kept.get(name, ())) for name, c in controls.items()}
         if math.prod(map(len, found.values())) <= STATES:
             return found
     raise ValueError(
@@ -108,7 +119,7 @@ def says(live: Live) -> str:
     return "; ".join(" ".join(text.split()) for text in texts if text.strip())
 
 
-def _every(control: widgets.Widget, share: float) -> list:
+def _every(control: widgets.Widget, share: float, kept: Collection) -> list:
     if isinstance(control, widgets.Checkbox):
         return [False, True]
     if hasattr(control, "options"):
@@ -116,7 +127,26 @@ def _every(control: widgets.Widget, share: float) -> list:
     count = round((control.max - control.min) / control.step) + 1
     every = max(1, min(round(count**share), count // 4))
     first = round((control.value - control.min) / control.step) % every
-    return [round(control.min + number * control.step, 9) for number in range(first, count, every)]
+    numbers = {*range(first, count, every), *(round((value - control.min) / control.step) for value in kept)}
+    return [round(control.min + number * control.step, 9) for number in sorted(numbers)]
+
+
+def _hold(live: Live) -> bool:
+    """Whether a step of a slider moves another control too."""
+    start = {name: control.value for name, control in live.controls.items()}
+    sliders = {name: c for name, c in live.controls.items() if _ends(c)}
+    with patch.object(live, "_draw"):
+        for name, control in sliders.items():
+            control.value += control.step if control.value < control.max else -control.step
+            moved = {other for other, value in start.items() if live.controls[other].value != value}
+            live.set(**start)
+            if moved != {name}:
+                return True
+    return False
+
+
+def _ends(control: widgets.Widget) -> tuple:
+    return (control.min, control.max) if hasattr(control, "min") else ()
 
 
 def _described(name: str, control: widgets.Widget, options: list) -> dict:
@@ -152,9 +182,8 @@ def _leads(live: Live, values: dict[str, list]) -> Iterator[tuple[str, int]]:
                     yield f"{number[state]},{place},{step}", number.get(reached, number[state])
 
     with patch.object(live, "_draw"):
-        if list(steps(start)):
-            for state in states:
-                yield from steps(state)
+        for state in states if _hold(live) else ():
+            yield from steps(state)
         live.set(**dict(zip(values, start)))
 
 

@@ -126,7 +126,9 @@ def stamps(folder: Path) -> set[tuple[str, int]]:
 def main(chapters: list[str]) -> int:
     """Run the chapters with these numbers, or all, under every condition. Returns the exit status."""
     paths = [
-        path for path in sorted(build.NOTEBOOKS.glob("[0-9]*.ipynb")) if path.name[:2] in chapters or not chapters
+        path
+        for path in sorted(build.NOTEBOOKS.glob("[0-9]*.ipynb"))
+        if path.name[:2] in chapters or not chapters
     ]
     if not paths:
         print(f"No such chapter: {' '.join(chapters)}", file=sys.stderr)

@@ -4,6 +4,7 @@ A page shows what its notebook stores. The pictures of its slider figures are dr
 these figures need. Nothing on a page needs a kernel, a server or the network.
 """
 
+import ast
 import io
 import os
 import re
@@ -75,7 +76,24 @@ def figure(notebook: NotebookNode, number: int) -> Live:
 
 def drawn(notebook: NotebookNode, number: int) -> dict:
     """The frames of that figure; called in a process of its own."""
-    return frames(figure(notebook, number))
+    return frames(figure(notebook, number), asked(notebook, number))
+
+
+def asked(notebook: NotebookNode, number: int) -> dict[str, set]:
+    """The numbers that the next cell of code gives to this figure's controls, as they are or by a loop over them."""
+    name = notebook.cells[number].source.splitlines()[-1]
+    below = (cell.source for cell in notebook.cells[number + 1 :] if cell.cell_type == "code")
+    nodes = list(ast.walk(ast.parse(next(below, ""))))
+    loops = {ast.unparse(node.target): node.iter for node in nodes if isinstance(node, ast.For)}
+    found: dict[str, set] = {}
+    for node in nodes:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.set":
+            for control in node.keywords:
+                values = loops.get(ast.unparse(control.value), control.value)
+                for value in getattr(values, "elts", [values]):
+                    if re.fullmatch(r"-?[\d.]+", text := ast.unparse(value)):
+                        found.setdefault(control.arg, set()).add(float(text))
+    return found
 
 
 def moves(cell: NotebookNode) -> bool:
