@@ -73,7 +73,7 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
 
 def _overview(claims: dict) -> str:
     verdicts = claims["verdicts"]
-    rows = [["", *verdicts], ["---"] * (1 + len(verdicts))]
+    rows = [["source", *verdicts], ["---"] * (1 + len(verdicts))]
     for source in claims["source"]:
         found = Counter(claim["verdict"] for claim in source["claim"])
         rows.append([source["title"], *(str(found[verdict]) for verdict in verdicts)])
