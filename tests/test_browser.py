@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -104,6 +105,7 @@ def jupyterlab(tmp_path_factory) -> Lab:
     folder = tmp_path_factory.mktemp("notebooks")
     for name in CHAPTERS:
         (folder / name).write_text(text(without_training(read(NOTEBOOKS / name))))
+    shutil.copy(NOTEBOOKS / "claims.ipynb", folder)
     cells = [nbformat.v4.new_code_cell(dedented(source)) for source in SCRATCH]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     scratch = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
@@ -308,6 +310,17 @@ def test_the_figures_of_a_chapter_answer_in_time(chapter):
 
 def test_every_control_of_a_chapter_moves_its_picture(chapter):
     assert move_every_control(chapter) > 0
+
+
+def test_a_claim_leads_to_the_cell_that_decides_it(jupyterlab):
+    claims = jupyterlab.open("claims.ipynb")
+    link = claims.page.locator("li:has-text('ratio > 10') a")
+    wanted = link.get_attribute("href").partition("#cell-id=")[2]
+    link.click()
+    active = "window.jupyterapp.shell.currentWidget.content.activeCell?.model"
+    claims.page.wait_for_function(f"{active}?.id === '{wanted}'", timeout=20_000)
+    assert "assert ratio > 10" in claims.page.evaluate(f"{active}.sharedModel.source")
+    claims.close()
 
 
 first = pytest.mark.parametrize("chapter", ["01_permutation_invariance.ipynb"], indirect=True)

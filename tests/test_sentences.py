@@ -24,8 +24,9 @@ SENTENCES = [
 
 
 def run_before_training(sentence: str, monkeypatch) -> None:
-    box = figures.sentence_box
-    monkeypatch.setattr(figures, "sentence_box", lambda: box(sentence))
+    box = figures.sentence_box()
+    box.value = sentence
+    monkeypatch.setattr(figures, "sentence_box", lambda: box)
     space = {"__name__": "__main__"}
     for cell in nbformat.read(CHAPTER, as_version=4).cells:
         if cell.cell_type == "code":
