@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+import multiprocessing
 import re
 import signal
 import subprocess
@@ -445,3 +446,18 @@ def test_marks_as_a_table(tmp_path):
 def test_a_page_shows_names_as_they_are():
     page = grade.plain_page("<b>Ann</b>", "a & b")
     assert "<b>" not in page and "&lt;b&gt;Ann" in page and "a &amp; b" in page
+
+
+def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch):
+    psutil = pytest.importorskip("psutil")
+
+    class Gone:
+        def kill(self):
+            raise psutil.NoSuchProcess(1)
+
+    monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: [Gone()])
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
+    start = time.monotonic()
+    process.start()
+    grade._end(process)
+    assert not process.is_alive() and time.monotonic() - start < 15

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -298,11 +299,12 @@ def _end(process: multiprocessing.Process) -> None:
     """End a process and all below it."""
     import psutil
 
-    try:
-        for other in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
+    below = []
+    with suppress(psutil.Error):
+        below = psutil.Process(process.pid).children(recursive=True)
+    for other in [*below, process]:
+        with suppress(psutil.Error):  # it may just have ended
             other.kill()
-    except psutil.Error:
-        pass
     process.join()
 
 
@@ -412,8 +414,9 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
         print(
             f"{len(submissions) - len(left)} of {len(submissions)} were graded before and have not changed."
         )
-    with tqdm(total=len(submissions), initial=len(submissions) - len(left), unit="submission") as bar:
-        for submission, result in grader.grade(left, workers=given.workers):
+    bar = tqdm(total=len(submissions), initial=len(submissions) - len(left), unit="submission")
+    with bar, closing(grader.grade(left, workers=given.workers)) as results_as_they_come:
+        for submission, result in results_as_they_come:  # closed, it ends what is still running
             results[submission.student] = result
             line = (
                 f"{submission.student:30} {mark(result):5g}  {result['seconds']:6.1f} s  {result['reason']}"
