@@ -52,6 +52,7 @@ def output_texts(executed):
 # ---------------------------------------------------------------- execute
 
 
+@pytest.mark.slow
 def test_it_runs_in_the_steady_environment_and_the_given_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("EXTRA", "yes")
     source = "import os\nprint([os.environ[name] for name in NAMES], os.getcwd() == FOLDER)"
@@ -68,6 +69,7 @@ def test_makefile_and_build_use_the_same_environment():
     assert dict(pair.split("=") for pair in line.split()) == build.STEADY
 
 
+@pytest.mark.slow
 def test_an_updated_display_stores_its_last_picture(tmp_path):
     executed = execute(
         notebook(
@@ -79,6 +81,7 @@ def test_an_updated_display_stores_its_last_picture(tmp_path):
     assert [output["text/html"] for output in output_texts(executed)] == ["second"]
 
 
+@pytest.mark.slow
 def test_a_raising_cell_is_named(tmp_path):
     with pytest.raises(
         BuildError, match=r"cell \[2\] '1 / 0': ZeroDivisionError: division by zero"
@@ -115,6 +118,7 @@ HIDDEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", HIDDEN)
 def test_a_hidden_error_is_seen(tmp_path, way):
     source = re.sub("^ {8}", "", HIDDEN[way].strip("\n"), flags=re.MULTILINE)
@@ -125,17 +129,20 @@ def test_a_hidden_error_is_seen(tmp_path, way):
         execute(notebook(*cells), folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_cell_that_takes_too_long_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "CELL_SECONDS", 1)
     with pytest.raises(BuildError, match=r"cell \[1\] 'while True: pass': ran longer than 1 s"):
         execute(notebook("while True: pass"), folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_dies_is_named(tmp_path):
     with pytest.raises(BuildError, match=r"cell \[1\] .*: the kernel died"):
         execute(notebook("import os; os._exit(1)"), folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_start_is_named(tmp_path, monkeypatch):
     spec = tmp_path / "kernels" / "stillborn" / "kernel.json"
     spec.parent.mkdir(parents=True)
@@ -362,6 +369,7 @@ def test_two_runs_leave_the_same_bytes(tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir()] == ["01_one.ipynb"]
 
 
+@pytest.mark.slow
 def test_a_failure_names_chapter_and_cell_and_leaves_the_file(tmp_path, capsys):
     good, bad = (
         write(tmp_path, "02_good", notebook("1")),
@@ -377,6 +385,7 @@ def test_a_failure_names_chapter_and_cell_and_leaves_the_file(tmp_path, capsys):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_an_interrupted_write_leaves_the_file(tmp_path, monkeypatch):
     path = write(tmp_path, "01_one", notebook("1"))
     before = path.read_bytes()
