@@ -66,14 +66,13 @@ def test_other_work_on_the_machine_is_not_judged():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_figure_is_measured_in_a_kernel():
-    code = bench.KERNEL.replace(
-        "bench.run()",
+    code = bench.KERNEL.format("one").replace(
+        'bench.run("one")',
         "from posenc.figures.permutation_invariance import layers_and_mask\n"
         "bench.MOVES = 4\n"
-        "bench.figure_functions = lambda: {'layers_and_mask': layers_and_mask}\n"
-        "bench.run()",
+        "bench.figure_functions = lambda: {'one.a': layers_and_mask, 'ones.b': None}\n"
+        'bench.run("one")',
     )
     rows = bench.in_a_kernel(code)
     assert [row["control"] for row in rows] == ["sentence", "layers", "mask"]

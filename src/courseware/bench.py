@@ -1,6 +1,6 @@
 """What a move of a control costs, then a rotation, an import and a chapter: `python -m courseware.bench`.
 
-Every figure function of the course is measured twice, in one Jupyter kernel and move by move in turns:
+Every figure function of the course is measured twice, in one Jupyter kernel a chapter and move by move in turns:
 
 - as it is, a `Live` that draws only what moves;
 - the way most notebooks do it, under `ipywidgets.interact`: each move calls the figure function for a new figure,
@@ -43,7 +43,7 @@ MOVES = 30
 KERNEL = """
 %matplotlib inline
 from courseware import bench
-bench.run()
+bench.run("{}")
 """
 
 
@@ -120,15 +120,16 @@ def measure(make: Callable[[], Live]) -> list[dict]:
     return rows
 
 
-def run() -> None:
-    """Measure all figures, in a kernel, and print the times as JSON."""
+def run(chapter: str) -> None:
+    """Measure all figures of a chapter, named like its module, in a kernel, and print the times as JSON."""
     torch.set_num_threads(1)
-    for name, make in figure_functions().items():
+    found = {name: make for name, make in figure_functions().items() if name.startswith(f"{chapter}.")}
+    for name, make in found.items():
         for row in measure(make):
             print(json.dumps({"figure": name, **row}))
 
 
-def in_a_kernel(code: str = KERNEL) -> list[dict]:
+def in_a_kernel(code: str) -> list[dict]:
     """The rows that `run` prints in a Jupyter kernel of its own."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     quiet = ["--log-level=ERROR"]
@@ -166,7 +167,8 @@ def summary(times: tuple[float, ...]) -> tuple[float, float]:
 
 
 def main() -> None:
-    rows = in_a_kernel()
+    chapters = dict.fromkeys(name.partition(".")[0] for name in figure_functions())
+    rows = [row for chapter in chapters for row in in_a_kernel(KERNEL.format(chapter))]
     if not any(row["judged"] for row in rows):
         sys.exit("posenc.figures has no figure with a control to measure")
     table, good = report(rows)
