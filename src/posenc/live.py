@@ -38,8 +38,14 @@ from IPython import get_ipython
 from IPython.display import display
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from torch import Tensor
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#777777"
+SIGNED = "PuOr_r"  # for values of either sign, white at 0
 
 WIDTH = 800  # of the picture on the page, in CSS pixels
 
@@ -360,3 +366,63 @@ def _png(pixels: np.ndarray) -> bytes:
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in chunks.items()
     )
+
+
+def training_curves(
+    names: Sequence[str], *, steps: int, measure: str, chance: float, limits=(0.0, 1.0)
+) -> Live:
+    """A figure with one empty panel a model, to be filled by `follow`.
+
+    Args:
+        names: one a panel.
+        steps: length of the training.
+        measure: what is on the vertical axis.
+        chance: what guessing reaches, drawn as a dashed line.
+        limits: of the vertical axis.
+    """
+    rows = -(-len(names) // 4)  # at most four panels in a row
+    columns = -(-len(names) // rows)
+    figure = canvas(8, 0.5 + 1.65 * rows)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    moving = {}
+    for index, panel in enumerate(panels.flat):
+        if index >= len(names):
+            panel.set_visible(False)
+            continue
+        panel.set_xlim(0, steps)
+        panel.set_ylim(*limits)
+        panel.axhline(chance, color=GREY, linestyle="--", linewidth=1)
+        panel.set_title(names[index], fontsize=9)
+        panel.tick_params(labelsize=8)
+        moving[names[index]] = panel.add_collection(
+            LineCollection([], colors=BLUE, alpha=0.6, linewidths=1.5)
+        )
+    figure.supxlabel("step", fontsize=9)
+    figure.supylabel(measure, fontsize=9)
+    return Live(
+        figure,
+        lambda: None,
+        moving=moving,
+        controls={},
+        alt=f"{measure} while training, one panel a model and one line a seed: {', '.join(names)}."
+        f" A dashed line marks chance, {chance:g}.",
+    )
+
+
+def follow(live: Live, name: str, measured: Callable[[], Tensor]) -> Callable[[int], None]:
+    """A report for `posenc.models.train`: measure every seed and let the panel's lines grow.
+
+    Args:
+        live: made by `training_curves`.
+        name: which panel.
+        measured: gives one number a seed, shape (seeds,).
+    """
+    steps, values = [], []
+
+    def report(step: int) -> None:
+        steps.append(step)
+        values.append(measured().tolist())
+        live.artists[name].set_segments([list(zip(steps, seed)) for seed in zip(*values)])
+        live.redraw()
+
+    return report
