@@ -29,6 +29,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from PIL import Image
 
+from posenc.claims import MEASURED
+
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CELL_SECONDS = 120  # that a cell may take
 STEADY = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "COLUMNS": "100", "TZ": "UTC"}
@@ -39,6 +41,7 @@ SCRUBBED = {
     r"\S*ipykernel_\d+/\d+\.py": "a cell",
     r"\S+/site-packages/": "site-packages/",
 }
+MASKED = {MEASURED: "measured"}  # stored, and left out where outputs are compared
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
