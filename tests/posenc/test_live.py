@@ -1,12 +1,18 @@
 """What a slider figure promises: the right picture, in time, whatever the callback does."""
 
 import base64
+import gc
+import inspect
 import io
 import textwrap
 import threading
 import time
 import warnings
+import weakref
 
+import ipykernel.comm.comm
+import ipykernel.kernelbase
+import matplotlib.text
 import nbclient
 import nbformat
 import numpy as np
@@ -14,7 +20,8 @@ import PIL.Image
 import pytest
 import torch
 
-from posenc.live import Live, canvas, choice, slider, switch, text
+import posenc.live
+from posenc.live import Live, canvas, choice, slider, still, switch, text
 
 WORDS = ["the", "dog", "bit", "the", "man", "and", "the", "man", "bit", "the", "dog", "back"]
 
@@ -275,14 +282,14 @@ def fails_at_3(line, level):
 def test_an_error_is_shown_and_raised_and_goes_away():
     live = dot(fails_at_3, level=slider("level", 0, 9))
     live.set(level=2)
-    good, message = live.png(), live.view.children[-1]
+    good, message = live.png(), live._message
     assert live.error == message.value == ""
 
     with pytest.raises(ValueError, match="too"):
         live.set(level=3)
-    assert live.error == "ValueError: three is <b>too</b> many"
+    assert live.error == "three is <b>too</b> many"
     assert 'role="alert"' in message.value and "color" in message.value
-    assert "ValueError: three is &lt;b&gt;too&lt;/b&gt; many" in message.value
+    assert ">three is &lt;b&gt;too&lt;/b&gt; many<" in message.value
     assert live.png() == good
 
     live.set(level=2)
@@ -291,10 +298,10 @@ def test_an_error_is_shown_and_raised_and_goes_away():
 
 
 def test_an_error_while_drawing_is_shown_too():
-    live = dot(lambda line, level: line.set_data([0, 1], [level] * 3), level=slider("level", 0, 9))
-    with pytest.raises(ValueError, match="shape"):
+    live = dot(lambda line, level: line.set_alpha("much"), level=slider("level", 0, 9))
+    with pytest.raises(TypeError, match="alpha"):
         live.png()
-    assert live.error.startswith("ValueError")
+    assert live.error.startswith("TypeError: alpha")
 
 
 def test_after_an_error_in_a_relayout_everything_is_drawn_again():
@@ -307,6 +314,114 @@ def test_after_an_error_in_a_relayout_everything_is_drawn_again():
     before = live.png()
     with pytest.raises(ValueError):
         live.set(top=500)
+    live.set(top=10)
+    assert live.png() == before
+
+
+def test_a_message_stands_under_the_box_or_else_above_the_picture():
+    box, level = text("words"), slider("level", 0, 9)
+    with_a_box = dot(lambda line, words, level: None, words=box, level=level)
+    assert with_a_box.view.children[:4] == (box, with_a_box._message, level, with_a_box._image)
+    without = dot(height, level=level)
+    assert without.view.children[:3] == (level, without._message, without._image)
+
+
+# Sliders that are locked
+
+
+def locked(*, value=True, low=0):
+    controls = {"m": slider("m", 0, 24, value=7), "n": slider("n", low, 24, value=4)}
+    live = dot(
+        lambda line, m, n, lock: line.set_data([n / 30 + lock / 9], [m / 3]),
+        lock=switch("lock", value=value),
+        **controls,
+    )
+    live.together = {"lock": ("m", "n")}
+    return live
+
+
+def stands(live):
+    return live.controls["m"].value, live.controls["n"].value
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_a_locked_slider_takes_the_other_one_along(drawn):
+    live = locked()
+    if drawn:
+        live.png()
+    live.controls["m"].value = 9
+    assert stands(live) == (9, 6)
+    live.controls["n"].value = 24
+    assert stands(live) == (24, 21), "m can go no further, so n does not either"
+    live.controls["n"].value = 0
+    assert stands(live) == (3, 0)
+    live.set(m=10, n=2)
+    assert stands(live) == (10, 2), "both are told where to go"
+    live.set(m=11)
+    assert stands(live) == (11, 3)
+    live.set(lock=False)
+    live.set(m=20)
+    assert stands(live) == (20, 3)
+    live.set(lock=True)
+    assert stands(live) == (20, 3), "the lock keeps what it finds"
+    live.set(m=0)
+    assert stands(live) == (17, 0)
+
+
+def test_a_lock_stays_right_where_a_move_raises():
+    def update(line, m, n, lock):
+        if m == 9:
+            raise ValueError("nine")
+
+    live = dot(update, m=slider("m", 0, 24), n=slider("n", 0, 24, value=4), lock=switch("lock", value=True))
+    live.together = {"lock": ("m", "n")}
+    with pytest.raises(ValueError, match="nine"):
+        live.controls["m"].value = 9
+    live.controls["m"].value = 10
+    assert stands(live) == (10, 14)
+
+
+def test_locked_sliders_are_swept():
+    assert locked().sweep() > 4
+
+
+def test_a_lock_names_controls():
+    with pytest.raises(ValueError, match="no control named 'n'; there are: m, lock"):
+        Live(
+            canvas(),
+            lambda **_: None,
+            moving={},
+            controls={"m": slider("m", 0, 1), "lock": switch("lock")},
+            alt="A dot.",
+            together={"lock": ("m", "n")},
+        )
+
+
+# Pictures without a move
+
+
+def test_frames_are_the_pictures_and_move_nothing():
+    live = heat_map()
+    before, sent = live.png(), []
+    live._image.observe(sent.append, "value")
+    seen = [frame[..., :3].astype(int) for frame in live.frames([{"turn": 3}, {"turn": 0}, {"turn": 11}])]
+    assert (live.controls["turn"].value, live.png(), sent) == (0, before, [])
+    live.redraw()
+    assert live.png() == before, "the artists stand where they stood"
+    for turn, frame in zip((3, 0, 11), seen):
+        live.set(turn=turn)
+        assert (frame == pixels(live.png())).all()
+
+
+def test_frames_draw_all_where_a_control_changes_the_layout():
+    def update(line, top):
+        line.axes.set_ylim(-1, top)
+
+    live = dot(update, relayout=("top",), top=slider("top", 10, 1000))
+    (frame,) = (frame.copy() for frame in live.frames([{"top": 1000}]))
+    before = live.png()
+    live.set(top=1000)
+    assert (frame[..., :3] == pixels(live.png())).all()
     live.set(top=10)
     assert live.png() == before
 
@@ -476,6 +591,38 @@ def test_a_text_alternative_is_required():
         Live(canvas(), lambda: None, moving={}, controls={}, alt=" ")
 
 
+def test_a_figure_that_stands_still_needs_no_more_than_words():
+    figure = canvas(2, 1)
+    figure.add_subplot().plot([0, 1])
+    live = still(figure, alt="A line.")
+    assert live.png() == live.png()
+    assert repr(live) == "Figure: A line."
+
+
+def test_all_text_has_nine_points():
+    figure = canvas()
+    axes = figure.add_subplot()
+    axes.plot([0, 1], label="a")
+    axes.set(title="a", xlabel="a", ylabel="a")
+    axes.legend(title="a")
+    axes.text(0, 0, "a")
+    figure.supxlabel("a")
+    figure.suptitle("a")
+    assert {item.get_fontsize() for item in figure.findobj(matplotlib.text.Text)} == {9}
+
+
+def test_a_slider_keeps_the_stops_it_is_given_and_where_it_stands():
+    assert slider("m", 0, 9).stops is None
+    assert slider("m", 0, 9, value=3, stops=range(0, 10, 5)).stops == [0, 3, 5]
+
+
+def test_slider_handles_get_their_names_from_one_hidden_child():
+    live = heat_map()
+    hidden = [child for child in live.view.children if "aria-label" in str(getattr(child, "value", ""))]
+    assert len(hidden) == 1 and hidden[0].layout.display == "none"
+    assert all("aria-label" not in child.value for child in dot(lambda line: None).view.children[:1])
+
+
 def test_controls_are_labelled_with_name_and_unit():
     turn = slider("turn", 0, 5, unit="places")
     assert (turn.description, turn.style.description_width, turn.layout.width) == (
@@ -569,6 +716,85 @@ def test_a_log_axis_keeps_its_powers():
     by_matplotlib = log_figure()
     by_matplotlib.canvas.draw()
     assert (pixels(live.png()) == np.asarray(by_matplotlib.canvas.buffer_rgba())[..., :3]).all()
+
+
+# A figure that is made again and again
+
+
+def rerun(monkeypatch, cell, run):
+    """From now on, figures are shown by this run of this cell."""
+    monkeypatch.setattr(posenc.live, "_running_cell", lambda: (cell, run))
+
+
+def test_after_20_reruns_a_move_costs_what_it_cost_first(monkeypatch):
+    moves, level, out = [], slider("level", 0, 9), []
+
+    def run(count):
+        rerun(monkeypatch, "a cell", count)
+        live = dot(lambda line, level: moves.append(count), level=level)
+        live._repr_mimebundle_()
+        out.append(live)  # as IPython keeps them
+
+    run(0)
+    for count in range(1, 21):
+        run(count)
+    moves.clear()
+    level.value = 1
+    assert moves == [20]
+
+
+def test_figures_of_other_cells_and_of_the_same_run_stay(monkeypatch):
+    level, moves = slider("level", 0, 9), []
+
+    def figure(name):
+        return dot(lambda line, level: moves.append(name), level=level)
+
+    rerun(monkeypatch, "one", 1)
+    first, second = figure("first"), figure("second")
+    first._repr_mimebundle_(), second._repr_mimebundle_(), first._repr_mimebundle_()
+    rerun(monkeypatch, "two", 2)
+    figure("third")._repr_mimebundle_(), second._repr_mimebundle_()
+    rerun(monkeypatch, "one", 3)
+    fourth = figure("fourth")
+    fourth._repr_mimebundle_()
+    gc.collect()
+    moves.clear()
+    level.value = 2
+    assert sorted(moves) == ["fourth", "second", "third"], (
+        "the second is shown elsewhere, the third has no name"
+    )
+    rerun(monkeypatch, "one", 4)
+    first._repr_mimebundle_()
+    moves.clear()
+    level.value = 3
+    assert sorted(moves) == ["first", "second", "third"], "shown again, it follows again"
+
+
+def test_a_figure_without_a_name_that_is_shown_nowhere_is_freed():
+    level = slider("level", 0, 9)
+    gone = weakref.ref(dot(height, level=level))
+    gc.collect()
+    assert gone() is None and not posenc.live._followers[level]
+
+
+def test_ipykernel_asks_a_control_which_thread_is_to_answer():
+    """The name is private. When it is gone, see in a browser whether a slider that was never touched answers while
+    a cell runs (test_browser does), and take `_answer_beside_a_cell` away if it does."""
+    assert "_reply_subshell_for" in inspect.getsource(ipykernel.kernelbase.Kernel.shell_channel_thread_main)
+    assert list(inspect.signature(ipykernel.comm.comm.BaseComm._reply_subshell_for).parameters) == [
+        "self",
+        "data",
+        "default",
+    ]
+
+
+def test_a_control_is_answered_in_the_thread_that_the_page_asks_for():
+    comm = ipykernel.comm.comm.BaseComm()
+    comm._reply_subshell_id = None  # it was last spoken to by the main thread
+    control = slider("level", 0, 9)
+    control.comm = comm
+    dot(height, level=control)
+    assert comm._reply_subshell_for({}, "the page's") == "the page's"
 
 
 # Time

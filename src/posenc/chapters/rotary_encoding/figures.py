@@ -161,29 +161,8 @@ def two_positions() -> Live:
         (moving[f"{name}, now"],) = panel.plot([], [], "o", color=colour, markersize=9)
     panel.legend(*panel.get_legend_handles_labels(), loc="upper right", fontsize=8, ncols=2)
     moving["readout"] = panel.set_title(" ", fontsize=9)
-    controls = {
-        "m": slider("m", 0, longest, unit="position", value=7),
-        "n": slider("n", 0, longest, unit="position", value=4),
-        "lock": switch("lock m − n", value=True),
-    }
-    before = {name: control.value for name, control in controls.items()}
-
-    def keep_the_difference(m: int, n: int) -> tuple[int, int]:
-        """Let the other position follow the one that was moved, both within their range."""
-        offset = before["m"] - before["n"]
-        if m == before["m"]:
-            m = n + offset
-        m = min(max(m, offset, 0), longest + min(offset, 0))
-        return m, m - offset
 
     def update(m: int, n: int, lock: bool) -> None:
-        one_moved = (m != before["m"]) != (n != before["n"])
-        if lock and before["lock"] and one_moved:
-            kept = keep_the_difference(m, n)
-            if kept != (m, n):
-                before["m"], before["n"] = controls["m"].value, controls["n"].value = kept
-                return  # the figure asks again, with the positions that are kept
-        before.update(m=m, n=n, lock=lock)
         others = places - (m - n) if lock else torch.full_like(places, n)
         shown = (others >= 0) & (others <= longest)
         for name, place in ways.items():
@@ -204,7 +183,12 @@ def two_positions() -> Live:
         figure,
         update,
         moving=moving,
-        controls=controls,
+        controls={
+            "m": slider("m", 0, longest, unit="position", value=7),
+            "n": slider("n", 0, longest, unit="position", value=4),
+            "lock": switch("lock m − n", value=True),
+        },
+        together={"lock": ("m", "n")},
         alt="A query and a key as two arrows, turned by their positions in the first plane, with their positions added "
         "in the second, and the scores of both ways against the query's position m. While m − n is locked, the score "
         "of the turned arrows is a level line and that of the sums a wave; unlocked, both are waves.",
