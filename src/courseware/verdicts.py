@@ -68,7 +68,13 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
             texts.append(_entry(number, claim, notebooks, claims["verdicts"]))
     texts.append(_symbols(notebooks))
     texts.append(CLOSING)
-    return v4.new_notebook(cells=[v4.new_markdown_cell(text) for text in texts])
+    return v4.new_notebook(cells=[v4.new_markdown_cell(text, id=_id(text)) for text in texts])
+
+
+def _id(text: str) -> str:
+    """A cell's name, from the words of its first line, without the number of a claim."""
+    words = re.findall(r"[a-z]+", text.splitlines()[0].lower())
+    return "-".join(words)[:64].strip("-")
 
 
 def _overview(claims: dict) -> str:

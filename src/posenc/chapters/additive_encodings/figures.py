@@ -7,9 +7,9 @@ import torch
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from posenc.additive import Learned, binary, frequencies, sinusoidal
+from posenc.geometry import cosines, nearest, off_diagonal
 from posenc.live import BLUE, GREEN, GREY, ORANGE, SIGNED, Live, canvas, slider, switch
 
 
@@ -222,12 +222,6 @@ def tokens_and_positions() -> tuple[Tensor, Tensor]:
     return tokens, sinusoidal(torch.arange(24), 64, dtype=torch.float64)
 
 
-def nearest(vectors: Tensor, tokens: Tensor) -> Tensor:
-    """Index of the token that is nearest to each vector, (…, d) and (V, d) → (…)."""
-    # |v - t|² without |v|², which is the same for every token
-    return (tokens.square().sum(-1) / 2 - vectors @ tokens.T).argmin(dim=-1)
-
-
 def amplitude(separate: Tensor | None = None) -> Live:
     """What is left of a token when an encoding of any length is added.
 
@@ -354,17 +348,6 @@ def sinusoid_and_table() -> Live:
         alt=f"The cosines between {length} positions as heat maps: sinusoids have bands along the diagonal, an "
         "untrained table has noise off the diagonal. Right, the spread of that noise falls like 1/√d.",
     )
-
-
-def cosines(vectors: Tensor) -> Tensor:
-    """Cosine between any two rows, (L, d) → (L, L)."""
-    unit = normalize(vectors, dim=-1)
-    return unit @ unit.T
-
-
-def off_diagonal(square: Tensor) -> Tensor:
-    """All entries but those on the diagonal, (L, L) → (L·(L - 1),)."""
-    return square[~torch.eye(len(square), dtype=torch.bool)]
 
 
 def amplitude_curve() -> Live:

@@ -10,10 +10,22 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from posenc.additive import sinusoidal
-from posenc.chapters.permutation_invariance.figures import ROOM, read, sentence_box, short
-from posenc.live import BLUE, GREEN, GREY, ORANGE, PINK, SIGNED, SKY, Live, canvas, slider, switch
+from posenc.live import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SIGNED,
+    SKY,
+    Live,
+    canvas,
+    sentence_box,
+    slider,
+    switch,
+)
 from posenc.terms import FourTerms, centre, four_terms, shares
-from posenc.text import word_vectors
+from posenc.text import ROOM, read, short, word_vectors
 
 WIDTH, HEAD = 64, 16  # of the word vectors, and of the one head
 

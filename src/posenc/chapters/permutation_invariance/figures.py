@@ -7,44 +7,11 @@ import torch
 from torch import Tensor
 
 from posenc.additive import sinusoidal
-from posenc.attention import attention, attention_weights, causal_bias
-from posenc.live import BLUE, GREY, ORANGE, SIGNED, Live, canvas, choice, slider, switch, text
-from posenc.text import word_vectors, words
+from posenc.attention import attention, attention_weights, projections, residual_attention
+from posenc.live import BLUE, GREY, ORANGE, SIGNED, Live, canvas, choice, sentence_box, slider, switch
+from posenc.text import ROOM, read, short, word_vectors
 
 WIDTH = 16  # of the word vectors
-ROOM = 12  # words that fit into a figure
-
-
-def sentence_box() -> widgets.Text:
-    """A text box for a sentence; several figures may share it."""
-    return text("sentence", value="The dog bit the man.", placeholder="type a sentence and press Enter")
-
-
-def read(sentence: str, *, at_least: int = 1) -> list[str]:
-    """The words of a sentence that a figure has room for.
-
-    Raises:
-        ValueError: too few different words, or too many in all.
-    """
-    tokens = words(sentence)
-    if len(tokens) > ROOM:
-        raise ValueError(
-            f"{len(tokens)} words and signs: there is room for {ROOM}, so type a shorter sentence"
-        )
-    if len(set(tokens)) < at_least:
-        raise ValueError(f"{len(set(tokens))} different words and signs: type at least {at_least}")
-    return tokens
-
-
-def projections(layer: int = 0) -> Tensor:
-    """Random W_query, W_key and W_value of one layer, shape (3, WIDTH, WIDTH), the same every time."""
-    generator = torch.Generator().manual_seed(layer)
-    return torch.randn(3, WIDTH, WIDTH, generator=generator, dtype=torch.float64) / WIDTH**0.5
-
-
-def short(word: str, length: int = 9) -> str:
-    """A word as an axis label."""
-    return word if len(word) <= length else word[: length - 1] + "…"
 
 
 def token_vectors(sentence: widgets.Text | None = None) -> Live:
@@ -75,7 +42,7 @@ def token_vectors(sentence: widgets.Text | None = None) -> Live:
 
 def permutation(sentence: widgets.Text | None = None) -> Live:
     """The attention matrix of a shuffled sentence, and three outputs that move or stay."""
-    w_query, w_key, w_value = projections()
+    w_query, w_key, w_value = projections(WIDTH)
     figure = canvas(8, 4.2)
     figure.set_layout_engine("none")
     matrix = figure.add_axes((0.125, 0.15, 0.34, 0.77))
@@ -195,7 +162,7 @@ def layers_and_mask(sentence: widgets.Text | None = None) -> Live:
         tokens = read(sentence, at_least=3)
         order = exchanged(tokens)
         x = word_vectors(tokens, WIDTH)
-        before, after = run(x, layers, mask == "causal"), run(x[order], layers, mask == "causal")
+        before, after = (residual_attention(y, layers, causal=mask == "causal") for y in (x, x[order]))
         moved = (after - before[order]).norm(dim=-1) / before[order].norm(dim=-1)
 
         panel.set_xlim(-0.6, len(x) - 0.4)
@@ -218,15 +185,6 @@ def layers_and_mask(sentence: widgets.Text | None = None) -> Live:
         alt="Bars, one a token, the last one in another colour: how far the token's state moves when two words "
         "before the last change places, relative to its length.",
     )
-
-
-def run(x: Tensor, layers: int, causal: bool) -> Tensor:
-    """Attention layers with random weights, each adding its output to its input, (T, WIDTH) → the same."""
-    bias = causal_bias(len(x), len(x)) if causal else None
-    for layer in range(layers):
-        w_query, w_key, w_value = projections(layer)
-        x = x + attention(x @ w_query, x @ w_key, x @ w_value, bias=bias)
-    return x
 
 
 def norms_by_position(causal: Tensor, bidirectional: Tensor) -> Live:

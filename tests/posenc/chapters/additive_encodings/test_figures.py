@@ -7,6 +7,7 @@ import torch
 
 from posenc.additive import binary, sinusoidal
 from posenc.chapters.additive_encodings import figures
+from posenc.geometry import cosines, nearest, off_diagonal
 
 
 def test_the_framed_row_is_drawn_below_and_its_step_above():
@@ -84,7 +85,7 @@ def test_both_maps_are_cosines_of_the_same_width():
         torch.testing.assert_close(drawn, codes @ codes.T / (width / 2), rtol=0, atol=1e-5)
         table = torch.tensor(live.artists["learned, untrained"].get_array())
         torch.testing.assert_close(table.diagonal(), torch.ones(32))
-        assert live.artists["spread"].get_ydata()[0] == pytest.approx(figures.off_diagonal(table).std())
+        assert live.artists["spread"].get_ydata()[0] == pytest.approx(off_diagonal(table).std())
 
 
 def test_the_amplitude_curve_grows_one_line_a_seed():
@@ -101,7 +102,7 @@ def test_helpers_of_the_maps():
     vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
     half = math.sqrt(0.5)
     torch.testing.assert_close(
-        figures.cosines(vectors), torch.tensor([[1.0, 0.0, half], [0.0, 1.0, half], [half, half, 1.0]])
+        cosines(vectors), torch.tensor([[1.0, 0.0, half], [0.0, 1.0, half], [half, half, 1.0]])
     )
-    assert figures.off_diagonal(torch.arange(9).reshape(3, 3)).tolist() == [1, 2, 3, 5, 6, 7]
-    assert figures.nearest(torch.tensor([[0.9, 0.2], [2.0, 5.0]]), vectors).tolist() == [0, 2]
+    assert off_diagonal(torch.arange(9).reshape(3, 3)).tolist() == [1, 2, 3, 5, 6, 7]
+    assert nearest(torch.tensor([[0.9, 0.2], [2.0, 5.0]]), vectors).tolist() == [0, 2]

@@ -7,9 +7,8 @@ import torch
 
 from posenc.additive import sinusoidal
 from posenc.chapters.four_term_expansion import figures
-from posenc.chapters.permutation_invariance.figures import ROOM
 from posenc.terms import FourTerms, four_terms
-from posenc.text import word_vectors
+from posenc.text import ROOM, word_vectors
 
 
 def panel(live, name, length):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from posenc import live, text
 from posenc.chapters.permutation_invariance import figures
 
 FIGURES = [figures.token_vectors, figures.permutation, figures.layers_and_mask]
@@ -43,14 +44,14 @@ def test_a_sentence_that_cannot_be_drawn_says_why(make, sentence, message):
 
 
 def test_words_for_which_there_is_no_room_are_refused():
-    assert figures.read("ha ha ha!", at_least=2) == ["ha", "ha", "ha", "!"]
+    assert text.read("ha ha ha!", at_least=2) == ["ha", "ha", "ha", "!"]
     for sentence, at_least in (("", 1), ("ha ha ha", 2), ("a " * 13, 1)):
         with pytest.raises(ValueError):
-            figures.read(sentence, at_least=at_least)
+            text.read(sentence, at_least=at_least)
 
 
 def test_one_box_moves_all_figures():
-    box = figures.sentence_box()
+    box = live.sentence_box()
     lives = [make(box) for make in FIGURES]
     before = [live.png() for live in lives]
     box.value = "the cat sat on the mat"
