@@ -5,10 +5,10 @@ python := .venv/bin/python
 classroom := .venv-classroom/bin/python
 install := "$(PYTHON)" src/courseware/install.py
 
-# What the tests and the stored outputs are made under; courseware.build sets the same.
+# What the tests and the stored outputs are made under; courseware.notebooks sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks site bench rough assignment grade load hub clean
+.PHONY: help python ready classroom lab test check notebooks site bench assignment grade load clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -26,32 +26,26 @@ check: ready ## run the tests that take less than a minute together
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
 
 notebooks: ready ## execute the notebooks, store their outputs, write the page of claims (CHAPTER=01 for one)
-	@$(python) -m courseware.build $(CHAPTER)
-	@$(python) -m courseware.claims
+	@$(python) -m courseware.notebooks $(CHAPTER)
+	@$(python) -m courseware.verdicts
 
 site: ready ## make the course as web pages whose sliders move without a kernel
-	@$(steady) $(python) -m courseware.site
+	@$(steady) $(python) -m courseware.site.pages
 
-bench: ready ## measure what moves, rotations and chapters cost, and the way from a clone to a moved slider
-	@$(python) -m courseware.bench; red=$$?; $(python) tests/clone.py && exit $$red
-
-rough: ready ## run the chapters in the ways that learners do (CHAPTER=04 for one)
-	@$(python) -m courseware.rough $(CHAPTER)
+bench: ready ## measure what moves, rotations, imports and chapters cost
+	@$(python) -m courseware.bench
 
 assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01)
-	@$(classroom) -m courseware.release "$(CHAPTER)"
+	@$(classroom) -m courseware.classroom.release "$(CHAPTER)"
 
 grade: classroom ## give marks and feedback for a folder of submissions (CHAPTER=01 FROM=folder, JOBS=2)
-	@$(classroom) -m courseware.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
+	@$(classroom) -m courseware.classroom.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
 
 load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)
 	@$(classroom) -m courseware.bench_classroom $(CHAPTER) $(if $(COUNT),--count $(COUNT))
 
-hub: ready ## start a JupyterHub and let three users in (needs Chromium and npm)
-	@$(python) tests/hub.py
-
 clean: ## remove .venv and whatever else was made, but not classroom/
-	rm -rf .venv .venv-classroom .venv-hub .pytest_cache .ruff_cache .hypothesis build site src/*.egg-info
+	rm -rf .venv .venv-classroom .pytest_cache .ruff_cache .hypothesis build site src/*.egg-info
 	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 
 classroom: python

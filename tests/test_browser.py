@@ -11,8 +11,8 @@ import PIL.Image
 import pytest
 from browser import Control, Lab, Notebook, chromium, lab
 
-from courseware.build import read, text
-from courseware.needed import without_training
+from courseware.dependencies import without_training
+from courseware.notebooks import read, text
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 CHAPTERS = sorted(path.name for path in NOTEBOOKS.glob("[0-9]*.ipynb"))

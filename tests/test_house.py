@@ -5,7 +5,7 @@ import functools
 import re
 from pathlib import Path
 
-from courseware import build
+from courseware import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "src").rglob("*.py"))
@@ -13,7 +13,7 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 
 def code(path):
     if path.suffix == ".ipynb":
-        cells = [cell.source for cell in build.read(path).cells if cell.cell_type == "code"]
+        cells = [cell.source for cell in notebooks.read(path).cells if cell.cell_type == "code"]
         return re.sub(r"^\s*[%!].*", "", "\n".join(cells), flags=re.MULTILINE)
     return path.read_text(encoding="utf-8")
 

@@ -13,13 +13,14 @@ import nbformat
 import pytest
 from nbformat import v4
 
-from courseware import build
+from courseware import notebooks
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-TAGS = {"exercise", "check", "solution", "nbval-ignore-output"}
+TAGS = {"exercise", "check", "solution", "parameters", "take-along", "claims-index", "nbval-ignore-output"}
 
 # Cells whose outputs nbval may not compare, since they print versions or measured times: chapter → how many.
-NOT_COMPARED = {"05_what_it_costs": 2}
+TO_COME = {5, 6, 8, 9}  # chapters that are not written yet
+NOT_COMPARED = {"07_what_it_costs": 2}
 
 # ------------------------------------------------------------------ helpers
 
@@ -277,7 +278,7 @@ def quiet_outputs(notebook, path):
                 complaints.append(f"{label(cell)} raised {output.ename}")
             if output.get("name") == "stderr":
                 complaints.append(f"{label(cell)} wrote to stderr: {output.text.strip()}")
-            if data(output, build.WIDGET_VIEW):
+            if data(output, notebooks.WIDGET_VIEW):
                 complaints.append(f"{label(cell)} stores the view of a widget")
     return complaints
 
@@ -299,7 +300,7 @@ def nothing_of_this_machine(notebook, path):
 
 
 def normal_form(notebook, path):
-    if build.text(build.normalise(notebook, notebook)) == path.read_text(encoding="utf-8"):
+    if notebooks.text(notebooks.normalise(notebook, notebook)) == path.read_text(encoding="utf-8"):
         return []
     return ["the file is not in normal form: run  make notebooks"]
 
@@ -313,9 +314,10 @@ def small_file(notebook, path):
 def numbered(folder):
     """Of the folder, not of a notebook: the chapters count from 01, none missing."""
     names = sorted(path.name for path in folder.glob("[0-9]*.ipynb"))
+    numbers = [number for number in range(1, 10) if folder != NOTEBOOKS or number not in TO_COME]
     return [
         f"{name} should be a chapter {number:02}_name.ipynb"
-        for number, name in enumerate(names, start=1)
+        for number, name in zip(numbers, names)
         if not re.fullmatch(rf"{number:02}_[a-z0-9_]+\.ipynb", name)
     ]
 
@@ -346,7 +348,7 @@ RULES = [
 
 @functools.cache
 def stored(path):
-    return build.read(path)
+    return notebooks.read(path)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -413,12 +415,12 @@ def model_chapter():
     ]
     for number, made in enumerate((made for made in cells if made.cell_type == "code"), start=1):
         made.execution_count = number
-    return build.normalise(v4.new_notebook(cells=cells))
+    return notebooks.normalise(v4.new_notebook(cells=cells))
 
 
 @pytest.fixture(scope="module")
 def model_text():
-    return build.text(model_chapter())
+    return notebooks.text(model_chapter())
 
 
 @pytest.fixture
@@ -432,7 +434,7 @@ def chapters(tmp_path, model_text):
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_model_chapter_passes(chapters, rule):
     path = chapters / "02_chapter.ipynb"
-    assert not rule(build.read(path), path)
+    assert not rule(notebooks.read(path), path)
 
 
 def sources(index, old, new):
@@ -560,14 +562,13 @@ VIOLATIONS = [
     (quiet_outputs, put("metadata", "widgets", {}), "metadata.widgets"),
     (quiet_outputs, appended(2, STDERR), "stderr: UserWarning"),
     (quiet_outputs, appended(2, ERROR), "ValueError"),
-    (quiet_outputs, shown(2, build.WIDGET_VIEW, {"model_id": "1"}), "view of a widget"),
+    (quiet_outputs, shown(2, notebooks.WIDGET_VIEW, {"model_id": "1"}), "view of a widget"),
     (nothing_of_this_machine, shown(2, "text/plain", "<f at 0x7f3a2b10>"), "0x7f3a2b10"),
     (nothing_of_this_machine, shown(3, "text", "saved to /home/me/x.png\n"), "/home/me"),
     (nothing_of_this_machine, sources(2, "show()", "show('/tmp/a.png')"), "/tmp/a.png"),
     (nothing_of_this_machine, sources(0, "test.", r"test C:\Users."), r"C:\Users"),
     (normal_form, put("metadata", "language_info", "version", "3.11"), "make notebooks"),
     (normal_form, put("cells", 2, "metadata", "scrolled", True), "make notebooks"),
-    (normal_form, put("cells", 2, "id", "mine"), "make notebooks"),
     (small_file, sources(0, "test.", "test." * 100_000), "kB; 500 is too much"),
 ]
 
@@ -579,7 +580,7 @@ VIOLATIONS = [
 )
 def test_a_planted_violation_is_caught(chapters, rule, plant, complaint):
     path = chapters / "02_chapter.ipynb"
-    notebook = build.read(path)
+    notebook = notebooks.read(path)
     plant(notebook)
     path.write_text(json.dumps(notebook), encoding="utf-8")  # nbformat would mend some of it
     assert complaint in "\n".join(rule(notebook, path))
@@ -588,7 +589,7 @@ def test_a_planted_violation_is_caught(chapters, rule, plant, complaint):
 def test_a_missing_newline_is_caught(chapters):
     path = chapters / "02_chapter.ipynb"
     path.write_text(path.read_text().rstrip())
-    assert small_file(build.read(path), path) == ["the file does not end with a newline"]
+    assert small_file(notebooks.read(path), path) == ["the file does not end with a newline"]
 
 
 def test_a_gap_in_the_numbers_is_caught(chapters):

@@ -9,41 +9,48 @@ from pathlib import Path
 
 import pytest
 
-from courseware import build
+from courseware import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 # What make starts, with the Python of which environment, and the tests that run the same for real.
 MAKE = {
-    "make": ("", "test_install.py: test_make_alone_lists_the_targets"),
-    "make lab": ("install.py lab", "test_install.py: test_the_second_call_starts_at_once"),
+    "make": ("", "courseware/test_install.py: test_make_alone_lists_the_targets"),
+    "make lab": ("install.py lab", "courseware/test_install.py: test_the_second_call_starts_at_once"),
     "PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make lab": (
         "pip looks also in https://download.pytorch.org/whl/cpu",
-        "test_install.py: test_there_is_no_network",
+        "courseware/test_install.py: test_there_is_no_network",
     ),
-    "make assignment CHAPTER=04": (".venv-classroom -m courseware.release 04", "test_release.py: released"),
+    "make assignment CHAPTER=04": (
+        ".venv-classroom -m courseware.classroom.release 04",
+        "courseware/classroom/test_release.py: released",
+    ),
     "make grade CHAPTER=04 FROM=folder-of-what-came-back": (
-        ".venv-classroom -m courseware.grade 04 folder-of-what-came-back",
-        "test_grade.py: graded",
+        ".venv-classroom -m courseware.classroom.grade 04 folder-of-what-came-back",
+        "courseware/classroom/test_grade.py: graded",
     ),
     "make check": (".venv -m pytest -n 2 -m not slow tests", "test_readme.py: test_make_starts_it"),
     "make test": (".venv -m pytest -m browser tests", "test_readme.py: test_make_starts_it"),
     "make notebooks CHAPTER=01": (
-        ".venv -m courseware.build 01",
-        "test_build.py: test_two_runs_leave_the_same_bytes",
+        ".venv -m courseware.notebooks 01",
+        "courseware/test_execution.py: test_two_runs_leave_the_same_bytes",
     ),
-    "make bench": (".venv -m courseware.bench", "test_bench.py: test_a_figure_is_measured_in_a_kernel"),
-    "make rough": (".venv -m courseware.rough", "test_rough.py: test_the_kernels_of_a_chapter"),
-    "make site": (".venv -m courseware.site", "test_site.py: test_a_page_over_the_limit_fails"),
+    "make bench": (
+        ".venv -m courseware.bench",
+        "courseware/test_bench.py: test_a_figure_is_measured_in_a_kernel",
+    ),
+    "make site": (
+        ".venv -m courseware.site.pages",
+        "courseware/site/test_pages.py: test_a_page_over_the_limit_fails",
+    ),
     "make load": (".venv-classroom -m courseware.bench_classroom", "test_readme.py: test_load_is_measured"),
-    "make hub": (".venv tests/hub.py", "hub.py: main"),
 }
 
 # A file that the others read, or an ingredient of ours that they name, and the words that must stand in it.
 OTHERS = {
     "JOBS=4": ("Makefile", "--workers $(JOBS)"),
-    "POSENC_STRICT=1": ("src/posenc/exercises/__init__.py", 'os.environ.get("POSENC_STRICT") == "1"'),
+    "POSENC_STRICT=1": ("src/posenc/exercises.py", 'os.environ.get("POSENC_STRICT") == "1"'),
     "conda env create -f environment.yml": ("environment.yml", "  - conda-forge\n"),
     "conda activate posenc": ("environment.yml", "name: posenc\n"),
     "jupyter lab notebooks": ("pyproject.toml", '"jupyterlab>='),
@@ -100,7 +107,7 @@ def test_make_starts_it(command, tmp_path):
     )
     started, runs = MAKE[command]
     assert started in done.stdout.splitlines() or not started
-    for module in re.findall(r"-m (courseware\.\w+)", done.stdout):
+    for module in re.findall(r"-m (courseware[.\w]+)", done.stdout):
         assert (ROOT / "src" / f"{module.replace('.', '/')}.py").exists()
     file, _, name = runs.partition(": ")
     assert f"def {name}(" in (ROOT / "tests" / file).read_text()
@@ -117,7 +124,8 @@ def test_it_names_what_exists(command):
 def test_the_table_of_chapters_says_what_the_chapters_say():
     rows = re.findall(r"^\| \[(.*?)\]\((notebooks/\d.*?)\) \| .*\? \| (\d+) min \|$", README, re.MULTILINE)
     openings = {
-        path: build.read(path).cells[0].source for path in sorted(build.NOTEBOOKS.glob("[0-9]*.ipynb"))
+        path: notebooks.read(path).cells[0].source
+        for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
     }
     said = [
         (title.replace(" · ", " "), f"notebooks/{path.name}", minutes)

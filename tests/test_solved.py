@@ -6,8 +6,8 @@ import nbformat
 import pytest
 from nbformat import v4
 
-from courseware.build import BuildError, execute, read, solve
-from courseware.needed import without_training
+from courseware.dependencies import without_training
+from courseware.notebooks import BuildError, execute, read, solve
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 

@@ -32,7 +32,7 @@ import nbformat
 import torch
 from IPython.display import display
 
-import posenc.figures
+import posenc.chapters
 from courseware import bench_course, bench_rotary
 from posenc.live import Live
 
@@ -48,16 +48,16 @@ bench.run("{}")
 
 
 def figure_functions() -> dict[str, Callable[[], Live]]:
-    """All public functions of posenc.figures that return a Live and need no arguments, by module and name."""
+    """All public functions of the chapters' figures that return a Live and need no arguments: chapter.function."""
     found = {}
-    for module in pkgutil.iter_modules(posenc.figures.__path__):
-        module = importlib.import_module(f"posenc.figures.{module.name}")
+    for chapter in pkgutil.iter_modules(posenc.chapters.__path__):
+        module = importlib.import_module(f"posenc.chapters.{chapter.name}.figures")
         for name, function in inspect.getmembers(module, inspect.isfunction):
             signature = inspect.signature(function, eval_str=True)
             needs = [p for p in signature.parameters.values() if p.default is p.empty]
             own = function.__module__ == module.__name__ and not name.startswith("_")
             if own and signature.return_annotation is Live and not needs:
-                found[f"{module.__name__.rpartition('.')[2]}.{name}"] = function
+                found[f"{chapter.name}.{name}"] = function
     return found
 
 
@@ -170,7 +170,7 @@ def main() -> None:
     chapters = dict.fromkeys(name.partition(".")[0] for name in figure_functions())
     rows = [row for chapter in chapters for row in in_a_kernel(KERNEL.format(chapter))]
     if not any(row["judged"] for row in rows):
-        sys.exit("posenc.figures has no figure with a control to measure")
+        sys.exit("the chapters have no figure with a control to measure")
     table, good = report(rows)
     print(table)
     load = os.getloadavg()[0] / os.cpu_count()

@@ -16,9 +16,10 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from courseware import build, release
-from courseware.autograde import Limits
-from courseware.grade import Grader, find_submissions, new_template
+from courseware import notebooks
+from courseware.classroom import release
+from courseware.classroom.autograde import Limits
+from courseware.classroom.grade import Grader, find_submissions, new_template
 
 FASTER = 1.6  # times, with two workers on two quiet processors
 
@@ -27,7 +28,7 @@ def made_up(released: NotebookNode, chapter: NotebookNode, seed: int) -> Noteboo
     """A submission in which about half of the exercises are right, and the others blank or wrong."""
     draw = random.Random(seed)
     notebook = copy.deepcopy(released)
-    solved = {c.metadata.ex.id: c.source for c in build.solve(chapter).cells if "ex" in c.metadata}
+    solved = {c.metadata.ex.id: c.source for c in notebooks.solve(chapter).cells if "ex" in c.metadata}
     for cell in notebook.cells:
         name = cell.metadata.get("ex", {}).get("id")
         answer = draw.choice(["right", "right", "blank", "wrong"]) if name else "blank"
@@ -64,7 +65,7 @@ def main(arguments: list[str]) -> None:
         release.assignment(path, classroom)
         source = classroom / "source" / path.stem / path.name
         template = new_template(source, Path(scratch) / "template")
-        released, chapter = nbformat.read(template, as_version=4), build.read(path)
+        released, chapter = nbformat.read(template, as_version=4), notebooks.read(path)
         folder.mkdir()
         for number in range(given.count):
             nbformat.write(made_up(released, chapter, number), folder / f"student {number:03}.ipynb")

@@ -17,7 +17,7 @@ import time
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from courseware import build
+from courseware import notebooks
 
 LIMIT = 1.15  # times the import of what is needed
 ROUNDS = 5
@@ -76,7 +76,7 @@ def spent(chapter: NotebookNode) -> tuple[float, float, float]:
     """Seconds on the clock, seconds of CPU and the peak of memory in GB that it takes to run a chapter."""
     start = time.monotonic()
     cells = [*chapter.cells, new_code_cell(SPENT)]
-    executed = build.execute(NotebookNode(chapter, cells=cells), folder=build.NOTEBOOKS)
+    executed = notebooks.execute(NotebookNode(chapter, cells=cells), folder=notebooks.NOTEBOOKS)
     seconds, kilobytes = json.loads(executed.cells[-1].outputs[0].text)
     return time.monotonic() - start, seconds, kilobytes / 1e6
 
@@ -85,8 +85,8 @@ def main() -> list[str]:
     """Print the tables; what is too slow."""
     table, slow = report(import_times())
     print(table, end="\n\n", flush=True)
-    for path in sorted(build.NOTEBOOKS.glob("[0-9]*.ipynb")):
-        clock, seconds, memory = spent(build.read(path))
+    for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb")):
+        clock, seconds, memory = spent(notebooks.read(path))
         print(f"{path.stem:34} {clock:6.0f} s {seconds:6.0f} s of CPU {memory:6.2f} GB", flush=True)
     return slow
 

@@ -99,7 +99,7 @@ def working(candidates: dict[str, Way]) -> dict[str, Way]:
                 warnings.simplefilter("ignore")
                 way()
             found[name] = way
-        except Exception as error:  # noqa: BLE001  torch raises many kinds where a compiler is missing
+        except Exception as error:
             if not name.startswith("compiled"):
                 raise
             first = (str(error).splitlines() or ["no message"])[0]

@@ -82,3 +82,18 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None 
         shape (…, M, e).
     """
     return attention_weights(query, key, bias=bias) @ value
+
+
+def projections(width: int, layer: int = 0) -> Tensor:
+    """Random W_query, W_key and W_value of one layer, float64, shape (3, width, width), the same every time."""
+    generator = torch.Generator().manual_seed(layer)
+    return torch.randn(3, width, width, generator=generator, dtype=torch.float64) / width**0.5
+
+
+def residual_attention(x: Tensor, layers: int, *, causal: bool) -> Tensor:
+    """Layers of attention with random weights, each adding its output to its input, (T, d) → (T, d)."""
+    bias = causal_bias(len(x), len(x)) if causal else None
+    for layer in range(layers):
+        w_query, w_key, w_value = projections(x.shape[-1], layer)
+        x = x + attention(x @ w_query, x @ w_key, x @ w_value, bias=bias)
+    return x

@@ -15,22 +15,26 @@ artists that change. The frame goes as PNG into an image widget. There is no pyp
          controls={"frequency": slider("frequency", 1, 9, unit="per turn")})
 
 Conventions: limits, ticks and the layout stand still, unless a control is named in `relayout`. Text in a figure
-is shown as it is: a $ is a dollar sign, so write θ, √ and ² and no mathtext.
+is shown as it is: a $ is a dollar sign, so write θ, √ and ² and no mathtext. `canvas` sets the size of all text, so
+a figure names none. Colours mean the same in every chapter; they are named below.
 """
 
 from __future__ import annotations
 
 import base64
 import html
+import itertools
 import struct
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from weakref import WeakKeyDictionary
+from types import MappingProxyType
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import ipywidgets as widgets
+import matplotlib
 import numpy as np
 import torch
 import traitlets
@@ -38,29 +42,69 @@ from IPython import get_ipython
 from IPython.display import display
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from torch import Tensor
+
+# What a colour means, in every chapter. Colour-blind readers can tell those of a group apart.
+QUERY, KEY, CONTENT, POSITION, VALUE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#999933"
+NONE, ADDED, TURNED, BIAS = "#777777", "#E69F00", "#332288", "#44AA99"  # families of encodings
+SEEN = "#F3EFDC"  # a shade behind what training has shown
+GREY = "#777777"
+SIGNED = "PuOr_r"  # for maps of values of either sign, white at 0
+MAGNITUDE = "cividis"  # for maps of sizes
+
+BLUE, ORANGE, GREEN, PINK, SKY = QUERY, KEY, CONTENT, POSITION, "#56B4E9"
+
+TEXT = {"font.size": 9} | dict.fromkeys(
+    ["axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"], 9
+)
+TEXT |= dict.fromkeys(["legend.fontsize", "figure.titlesize", "figure.labelsize"], 9)
 
 WIDTH = 800  # of the picture on the page, in CSS pixels
 
 # One lock for all figures: callbacks run in threads of their own, and matplotlib is not made for two of them.
 _lock = threading.RLock()
 
-# The figures that each control moves. The widget itself would stop calling them at the first that raises.
-_figures: WeakKeyDictionary[widgets.Widget, list[Live]] = WeakKeyDictionary()
+# The figures that follow each control, in the order in which they were made. The widget itself would stop calling
+# them at the first that raises.
+_followers: WeakKeyDictionary[widgets.Widget, WeakValueDictionary[int, Live]] = WeakKeyDictionary()
+_numbers = itertools.count()
+
+# What each cell of the notebook shows since it ran last: that run, and the figures, which stay alive with it.
+_shown: dict[str | None, tuple[str | None, list[Live]]] = {}
 
 
 def canvas(width: float = 8, height: float = 3.6) -> Figure:
-    """An empty white figure of width by height inches at 144 dots an inch, its layout constrained."""
+    """An empty white figure of width by height inches at 144 dots an inch, its layout constrained, its text small."""
+    matplotlib.rcParams.update(TEXT)
     figure = Figure(figsize=(width, height), dpi=144, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 def slider(
-    name: str, low: float, high: float, *, unit: str = "", value: float | None = None, step: float = 1
+    name: str,
+    low: float,
+    high: float,
+    *,
+    unit: str = "",
+    value: float | None = None,
+    step: float = 1,
+    stops: Collection[float] | None = None,
 ) -> widgets.Widget:
-    """A slider from low to high, at value or else at low: for integers if all its numbers are, else for floats."""
+    """A slider: for integers if all its numbers are, else for floats.
+
+    Args:
+        name: what stands before it, with the unit.
+        low: the smallest value, and where it starts if there is no `value`.
+        high: the largest value.
+        unit: of its numbers.
+        value: where it starts.
+        step: from one value to the next.
+        stops: the values that a web page without a kernel keeps, where those that it would choose miss some.
+    """
     value = low if value is None else value
     integers = all(isinstance(number, int) for number in (low, high, value, step))
     control = (widgets.IntSlider if integers else widgets.FloatSlider)(
@@ -71,6 +115,7 @@ def slider(
         **_labelled(f"{name} ({unit})" if unit else name),
     )
     control.unit = unit
+    control.stops = None if stops is None else sorted({value, *stops})
     return control
 
 
@@ -92,6 +137,11 @@ def text(name: str, *, value: str = "", placeholder: str = "") -> widgets.Widget
     return widgets.Text(value, placeholder=placeholder, continuous_update=False, **_labelled(name))
 
 
+def sentence_box() -> widgets.Text:
+    """A text box for a sentence; several figures may share it."""
+    return text("sentence", value="The dog bit the man.", placeholder="type a sentence and press Enter")
+
+
 def _labelled(label: str, width: str = "540px") -> dict:
     return {
         "description": label,
@@ -99,6 +149,25 @@ def _labelled(label: str, width: str = "540px") -> dict:
         "style": {"description_width": "190px"},
         "layout": widgets.Layout(width=width, max_width="100%"),
     }
+
+
+# Nothing in ipywidgets gives the handle of a slider a name for those who hear the page. This does, where the page
+# allows a picture to run a script when it is loaded; where it does not, nothing happens.
+_NAME_HANDLES = """<img hidden alt="" src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
+onload="const look = () => {
+    const figure = this.closest('.widget-vbox');
+    if (!figure) return setTimeout(look, 100);
+    const name = () => {
+        for (const slider of figure.querySelectorAll('.widget-slider')) {
+            const label = slider.querySelector('label')?.textContent;
+            slider.querySelector('.noUi-handle')?.setAttribute('aria-label', label);
+            slider.querySelector('.widget-readout')?.setAttribute('aria-label', label + ', value');
+        }
+    };
+    new MutationObserver(name).observe(figure, {childList: true, subtree: true});
+    name();
+};
+look()">"""
 
 
 class _Picture(widgets.Image):
@@ -119,6 +188,8 @@ class Live:
         alt: what the picture shows, in words.
         relayout: names of controls that change limits, ticks or anything else that is not in `moving`. Their
             moves draw everything, which is slow.
+        together: the name of a switch → names of sliders. While it is on, a move of one of them moves the others
+            by as much, as far as all of them can go.
 
     Attributes:
         artists: the moving artists, by name.
@@ -127,7 +198,7 @@ class Live:
         view: the widget that is shown.
 
     Raises:
-        ValueError: alt is empty, or relayout names something that is no control.
+        ValueError: alt is empty, or relayout or together names something that is no control.
     """
 
     def __init__(
@@ -139,12 +210,14 @@ class Live:
         controls: Mapping[str, widgets.Widget],
         alt: str,
         relayout: Collection[str] = (),
+        together: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> None:
         if not alt.strip():
             raise ValueError("alt is empty: say in words what the picture shows, for those who cannot see it")
-        for name in relayout:
+        for name in (*relayout, *together, *itertools.chain(*together.values())):
             _require(controls, name)
-        self.figure, self.update, self.alt, self.relayout = figure, update, alt, relayout
+        self.figure, self.update, self.alt = figure, update, alt
+        self.relayout, self.together = relayout, together
         self.artists, self.controls, self.error = dict(moving), dict(controls), ""
 
         spines = [
@@ -160,18 +233,23 @@ class Live:
         self._layout_engine = figure.get_layout_engine()
         self._background = None  # pixels of all that stands still
         self._drawn: dict | None = None  # the values of the controls in the picture
+        self._stood: dict | None = self._values()  # the values of the controls after their last move
         self._held = False  # the controls are being set, so don't follow each
+        self._number = next(_numbers)
 
         self._image = _Picture(
             format="png", tooltip=alt, layout=widgets.Layout(width=f"{WIDTH}px", max_width="100%")
         )
         self._message = widgets.HTML()
-        self.view = widgets.VBox([*self.controls.values(), self._image, self._message])
-        for control in dict.fromkeys(self.controls.values()):
-            if control not in _figures:
-                _figures[control] = []
-                control.observe(_follow, "value")
-            _figures[control].append(self)
+        parts = [*self.controls.values(), self._image]
+        boxes = [n for n, part in enumerate(parts) if isinstance(part, widgets.Text)]
+        parts.insert(boxes[-1] + 1 if boxes else -1, self._message)  # what is wrong, where it was typed
+        if any(hasattr(control, "min") for control in self.controls.values()):
+            parts.append(widgets.HTML(_NAME_HANDLES, layout=widgets.Layout(display="none")))
+        self.view = widgets.VBox(parts)
+        for control in self.controls.values():
+            _answer_beside_a_cell(control)
+        self._follow_controls()
 
     def set(self, **values: object) -> None:
         """Move controls; the figure is drawn once.
@@ -183,6 +261,8 @@ class Live:
             _require(self.controls, name)
         refused = []
         with _lock:
+            if any(len(values.keys() & set(names)) > 1 for names in self.together.values()):
+                self._stood = None  # each goes where it is told to
             with self._hold():
                 for name, value in values.items():
                     control = self.controls[name]
@@ -226,6 +306,26 @@ class Live:
                 self._move()
             return self._image.value
 
+    def frames(self, states: Iterable[Mapping[str, object]]) -> Iterator[np.ndarray]:
+        """The picture at each of these values of controls; the controls and the page stay as they are.
+
+        Args:
+            states: values by name; a control that is not named stays at its value.
+
+        Yields:
+            the pixels, (height, width, 4). The next picture overwrites them.
+        """
+        try:
+            for state in states:
+                with self._reporting():
+                    self._set_artists(self._values() | state)
+                    pixels = self._pixels()
+                yield pixels
+        finally:
+            with self._reporting():
+                self._set_artists(self._values())
+                self._pixels()
+
     def redraw(self) -> None:
         """Draw the moving artists as they stand now, without asking the controls."""
         with self._reporting():
@@ -248,9 +348,34 @@ class Live:
         return f"Figure: {self.alt}" + (f" Controls: {controls}." if controls else "")
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
+        self._note_where()
         picture = base64.b64encode(self.png()).decode()
         data = self.view._repr_mimebundle_() | {"image/png": picture, "text/plain": repr(self)}
         return data, {"image/png": {"width": WIDTH, "alt": self.alt}}
+
+    def _follow_controls(self) -> None:
+        for control in dict.fromkeys(self.controls.values()):
+            if control not in _followers:
+                _followers[control] = WeakValueDictionary()
+                control.observe(_follow, "value")
+            _followers[control][self._number] = self
+
+    def _note_where(self) -> None:
+        """Keep what a cell shows. What it showed when it ran before, and no other cell shows, follows no more."""
+        cell, run = _running_cell()
+        last, figures = _shown.get(cell, (run, []))
+        if cell is None or run == last:
+            _shown[cell] = run, [*figures, self] if self not in figures else figures
+        else:
+            _shown[cell] = run, [self]
+            elsewhere = {id(each) for _, others in _shown.values() for each in others}
+            for gone in figures:
+                for control in gone.controls.values() if id(gone) not in elsewhere else ():
+                    _followers[control].pop(gone._number, None)
+        self._follow_controls()
+
+    def _values(self) -> dict[str, object]:
+        return {name: control.value for name, control in self.controls.items()}
 
     def _move(self) -> None:
         """Let the artists follow the controls and draw a frame."""
@@ -258,23 +383,46 @@ class Live:
             if self._held:
                 return
             with self._reporting():
-                values = None
                 with self._hold():
-                    while values != (values := {name: c.value for name, c in self.controls.items()}):
-                        if self._drawn is None or any(values[n] != self._drawn[n] for n in self.relayout):
-                            self._background = None
-                        self.update(**values)  # it may limit another control: then once more
+                    self._keep_together()
+                    values = None
+                    while values != (values := self._values()):
+                        self._stood = values
+                        self._set_artists(values)  # it may limit another control: then once more
                 self._draw()
-                self._drawn = values
+
+    def _keep_together(self) -> None:
+        """Let the sliders that are locked go as far as the one of them that was moved."""
+        for lock, names in self.together.items():
+            if not self._stood or not (self._stood[lock] and self.controls[lock].value):
+                continue
+            steps = {name: self.controls[name].value - self._stood[name] for name in names}
+            if sum(map(bool, steps.values())) == 1:
+                step = sum(steps.values())
+                for name in names:
+                    control, stood = self.controls[name], self._stood[name]
+                    step = min(max(step, control.min - stood), control.max - stood)
+                for name in names:
+                    self.controls[name].value = self._stood[name] + step
+
+    def _set_artists(self, values: Mapping[str, object]) -> None:
+        if self._drawn is None or any(values[name] != self._drawn[name] for name in self.relayout):
+            self._background = None
+        self._drawn = None  # until the update is through
+        self.update(**values)
+        self._drawn = dict(values)
 
     def _draw(self) -> None:
+        self._image.value = _png(self._pixels())
+
+    def _pixels(self) -> np.ndarray:
         if self._background is None:
             self._draw_all()
         drawing = self.figure.canvas
         drawing.restore_region(self._background)
         for artist in self._layers:
             self.figure.draw_artist(artist)
-        self._image.value = _png(np.asarray(drawing.buffer_rgba()))
+        return np.asarray(drawing.buffer_rgba())
 
     def _draw_all(self) -> None:
         for item in self.figure.findobj(Text):
@@ -305,7 +453,8 @@ class Live:
             try:
                 yield
             except Exception as error:
-                self._show_error(" ".join(f"{type(error).__name__}: {error}".split()))
+                about = "" if type(error) is ValueError else f"{type(error).__name__}: "
+                self._show_error(" ".join(f"{about}{error}".split()))
                 raise
             self._show_error("")
 
@@ -315,10 +464,37 @@ class Live:
         self._message.value = line and f'<div role="alert" style="{style}">{html.escape(line)}</div>'
 
 
+def still(figure: Figure, *, alt: str) -> Live:
+    """A figure without controls.
+
+    Args:
+        figure: made by `canvas`.
+        alt: what it shows, in words.
+    """
+    return Live(figure, lambda: None, moving={}, controls={}, alt=alt)
+
+
+def _answer_beside_a_cell(control: widgets.Widget) -> None:
+    """Let a control that was never touched be answered while a cell runs.
+
+    ipykernel 7.4 answers a control in the thread that spoke to it last, which is the busy one that made it, whatever
+    thread the page asks for. This gives it the thread that the page asks for. Other versions have no such method.
+    """
+    comm = getattr(control, "comm", None)
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda data, default: default
+
+
+def _running_cell() -> tuple[str | None, str | None]:
+    """The cell of the notebook that runs, as far as the page tells, and the message that made it run."""
+    parent = getattr(get_ipython(), "get_parent", dict)()
+    return parent.get("metadata", {}).get("cellId"), parent.get("header", {}).get("msg_id")
+
+
 def _follow(change: Mapping) -> None:
     """Move all figures of a control, also those after one that raises."""
     with ExitStack() as stack:
-        for figure in reversed(_figures[change["owner"]]):
+        for figure in reversed([*_followers[change["owner"]].values()]):
             stack.callback(figure._move)
 
 
@@ -360,3 +536,69 @@ def _png(pixels: np.ndarray) -> bytes:
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in chunks.items()
     )
+
+
+def training_curves(
+    names: Sequence[str],
+    *,
+    steps: int,
+    measure: str,
+    chance: float,
+    limits: tuple[float, float] = (0.0, 1.0),
+    colours: Mapping[str, str] = MappingProxyType({}),
+) -> Live:
+    """A figure with one empty panel a model, to be filled by `follow`.
+
+    Args:
+        names: one a panel.
+        steps: length of the training.
+        measure: what is on the vertical axis.
+        chance: what guessing reaches, drawn as a dashed line.
+        limits: of the vertical axis.
+        colours: of the models of a family, by name; the others are grey.
+    """
+    rows = -(-len(names) // 4)  # at most four panels in a row
+    columns = -(-len(names) // rows)
+    figure = canvas(8, 0.5 + 1.65 * rows)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    moving = {}
+    for index, panel in enumerate(panels.flat):
+        if index >= len(names):
+            panel.set_visible(False)
+            continue
+        panel.set_xlim(0, steps)
+        panel.set_ylim(*limits)
+        panel.axhline(chance, color=GREY, linestyle="--", linewidth=1)
+        panel.set_title(names[index])
+        moving[names[index]] = panel.add_collection(
+            LineCollection([], colors=colours.get(names[index], NONE), alpha=0.6, linewidths=1.5)
+        )
+    figure.supxlabel("step")
+    figure.supylabel(measure)
+    return Live(
+        figure,
+        lambda: None,
+        moving=moving,
+        controls={},
+        alt=f"{measure} while training, one panel a model and one line a seed: {', '.join(names)}."
+        f" A dashed line marks chance, {chance:g}.",
+    )
+
+
+def follow(live: Live, name: str, measured: Callable[[], Tensor]) -> Callable[[int], None]:
+    """A report for `posenc.models.train`: measure every seed and let the panel's lines grow.
+
+    Args:
+        live: made by `training_curves`.
+        name: which panel.
+        measured: gives one number a seed, shape (seeds,).
+    """
+    steps, values = [], []
+
+    def report(step: int) -> None:
+        steps.append(step)
+        values.append(measured().tolist())
+        live.artists[name].set_segments([list(zip(steps, seed)) for seed in zip(*values)])
+        live.redraw()
+
+    return report

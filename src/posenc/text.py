@@ -10,6 +10,8 @@ import zlib
 import torch
 from torch import Tensor
 
+ROOM = 12  # words that fit into a figure
+
 
 def words(sentence: str) -> list[str]:
     """Split a sentence into lower-case words and single punctuation marks.
@@ -38,3 +40,24 @@ def word_vectors(tokens: list[str], width: int) -> Tensor:
         generator = torch.Generator().manual_seed(zlib.crc32(token.encode()))
         rows.append(torch.randn(width, generator=generator, dtype=torch.float64))
     return torch.stack(rows)
+
+
+def read(sentence: str, *, at_least: int = 1) -> list[str]:
+    """The words of a sentence that a figure has room for.
+
+    Raises:
+        ValueError: too few different words, or too many in all.
+    """
+    tokens = words(sentence)
+    if len(tokens) > ROOM:
+        raise ValueError(
+            f"{len(tokens)} words and signs: there is room for {ROOM}, so type a shorter sentence"
+        )
+    if len(set(tokens)) < at_least:
+        raise ValueError(f"{len(set(tokens))} different words and signs: type at least {at_least}")
+    return tokens
+
+
+def short(word: str, length: int = 9) -> str:
+    """A word as an axis label."""
+    return word if len(word) <= length else word[: length - 1] + "…"

@@ -1,0 +1,264 @@
+"""What chapter 5 draws: the roofline, a timing loop on a simulated device, predicted and measured costs."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from matplotlib.collections import LineCollection, PolyCollection
+
+from posenc.live import BLUE, GREEN, GREY, ORANGE, PINK, SKY, Live, canvas, choice, slider
+from posenc.simulated import SimulatedStream
+from posenc.timing import count_bytes
+
+HEADS = 8
+
+
+def operations(length: int, head_dim: int) -> dict[str, tuple[Callable[[], object], int]]:
+    """What brings positions in, and what attention does with queries and keys, on shapes without memory.
+
+    Args:
+        length: T tokens.
+        head_dim: d, with 8 heads.
+
+    Returns:
+        name → (the function, to be counted; its multiplications and additions).
+    """
+    x = torch.empty(HEADS, length, head_dim, device="meta")
+    row, pairs, one = x[0], torch.empty(length, head_dim // 2, dtype=torch.complex64, device="meta"), x[:, :1]
+    scores, numbers = x.new_empty(HEADS, length, length), x.numel()
+    return {
+        "add a vector": (lambda: x + row, numbers),
+        "rotate, with cat": (lambda: rotate_with_cat(x, row, row), 3 * numbers),
+        "rotate, one kernel": (lambda: torch.view_as_complex(x.unflatten(-1, (-1, 2))) * pairs, 3 * numbers),
+        "add a dense bias": (lambda: scores + scores.new_empty(scores.shape), scores.numel()),
+        "scores of one query": (lambda: one @ x.mT, 2 * numbers),
+        "scores of all": (lambda: x @ x.new_empty(x.shape).mT, 2 * length * numbers),
+    }
+
+
+def rotate_with_cat(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """The half-split rotation as many models spell it, x (…, T, d), cos and sin (T, d) → (…, T, d)."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
+
+
+def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
+    """How fast an operation can run, against how many operations it does for a byte.
+
+    Args:
+        bytes_per_second: of the machine's memory.
+        flops: floating-point operations a second, of its processor.
+    """
+    powers, sizes = range(5, 17), (32, 64, 128, 256)
+    intensity = {
+        (power, d): {
+            name: work / count_bytes(fn).bytes for name, (fn, work) in operations(2**power, d).items()
+        }
+        for power in powers
+        for d in sizes
+    }
+    figure = canvas(8, 4.1)
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set(xlim=(0.03, 300), ylim=(0.02 * bytes_per_second, 3 * flops))
+    axes.set_xlabel("operations for a byte moved", fontsize=9)
+    axes.set_ylabel("operations a second, at best", fontsize=9)
+    axes.tick_params(labelsize=8)
+    ridge = flops / bytes_per_second
+    axes.plot([0.01, ridge, 1000], [0.01 * bytes_per_second, flops, flops], color="black", linewidth=1.2)
+    axes.axvline(ridge, color=GREY, linestyle=":", linewidth=1)
+    axes.text(0.04, 2 * 0.04 * bytes_per_second, "memory decides", rotation=32, fontsize=8, color=GREY)
+    axes.text(25, 1.25 * flops, "arithmetic decides", fontsize=8, color=GREY)
+    moving = {}
+    styles = zip(intensity[5, 32], (GREEN, ORANGE, BLUE, PINK, SKY, "black"), "os^Dv*")
+    for name, colour, marker in styles:
+        (moving[name],) = axes.plot(
+            [],
+            [],
+            marker,
+            color=colour,
+            markersize=9,
+            markeredgecolor="black",
+            markeredgewidth=0.6,
+            label=name,
+        )
+    axes.legend(loc="lower right", fontsize=8)
+    moving["readout"] = axes.set_title(" ", fontsize=9, loc="left")
+
+    def update(power: int, d: int) -> None:
+        for name, x in intensity[power, d].items():
+            moving[name].set_data([x], [min(x * bytes_per_second, flops)])
+        most = intensity[power, d]["scores of all"]
+        moving["readout"].set_text(f"T = {2**power:,}, d = {d}: scores of all, {most:.1f} operations a byte")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "power": slider("T", powers[0], powers[-1], unit="power of two", value=10),
+            "d": choice("head size d", sizes),
+        },
+        alt="A roofline on logarithmic axes: operations a second against operations for a byte, rising along the "
+        "memory's speed to a level roof. Six marks on it; adding, rotating, a dense bias and the scores of one "
+        "query stand far left, the scores of all queries further right, the more so the longer the text.",
+    )
+
+
+def _by_the_host(kernel: Callable, stream: SimulatedStream) -> tuple[float, float]:
+    start = stream.clock()
+    kernel()
+    return start, stream.clock()
+
+
+def _by_the_host_waiting(kernel: Callable, stream: SimulatedStream) -> tuple[float, float]:
+    start = stream.clock()
+    kernel()
+    stream.synchronize()
+    return start, stream.clock()
+
+
+def _by_events(kernel: Callable, stream: SimulatedStream) -> tuple[float, float]:
+    start = stream.record()
+    kernel()
+    return start.time, stream.record().time
+
+
+def _by_events_flushed(kernel: Callable, stream: SimulatedStream) -> tuple[float, float]:
+    stream.flush()
+    return _by_events(kernel, stream)
+
+
+LOOPS = {
+    "host, no wait": _by_the_host,
+    "host, wait": _by_the_host_waiting,
+    "events": _by_events,
+    "events, flush": _by_events_flushed,
+}
+
+
+def timeline() -> Live:
+    """Four ways to time three calls on a simulated device: what host and device do, and what is read."""
+    figure = canvas(8, 3.2)
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0.1, 0.17, 0.88, 0.7))
+    axes.set(xlim=(0, 460), ylim=(-0.6, 2.7), yticks=[0, 1, 2], yticklabels=["read", "device", "host"])
+    axes.tick_params(labelsize=9, left=False)
+    axes.set_xlabel("time (µs)", fontsize=9)
+    for spine in ("top", "right", "left"):
+        axes.spines[spine].set_visible(False)
+    bars = {
+        name: axes.add_collection(PolyCollection([], facecolors=colour, edgecolors="white", linewidths=0.5))
+        for name, colour in (("launches", SKY), ("kernels", BLUE), ("flushes", "#BBBBBB"))
+    }
+    read = axes.add_collection(LineCollection([], colors=ORANGE, linewidths=4))
+    readout = axes.set_title(" ", fontsize=9, loc="left")
+    for x, (name, colour) in zip((330, 372, 414), (("launch", SKY), ("kernel", BLUE), ("flush", "#BBBBBB"))):
+        axes.plot([x], [2.55], "s", color=colour, markersize=7)
+        axes.text(x + 5, 2.55, name, fontsize=8, va="center")
+
+    def box(start: float, end: float, row: float) -> list[tuple[float, float]]:
+        a, b = 1e6 * start, 1e6 * end
+        return [(a, row - 0.3), (b, row - 0.3), (b, row + 0.3), (a, row + 0.3)]
+
+    def update(way: str, cold: int) -> None:
+        stream = SimulatedStream()
+        kernel = stream.kernel(1e-6 * cold, warm=0.5e-6 * cold)
+        times = [LOOPS[way](kernel, stream) for _ in range(3)]
+        log = [entry for entry in stream.log if entry[0] != "record"]
+        bars["launches"].set_verts([box(queued, queued + stream.launch, 2) for _, queued, _, _ in log])
+        for name in ("kernel", "flush"):
+            bars[f"{name}{'es' if name == 'flush' else 's'}"].set_verts(
+                [box(start, end, 1) for kind, _, start, end in log if kind == name]
+            )
+        read.set_segments([[(1e6 * start + 0.8, 0), (1e6 * end - 0.8, 0)] for start, end in times])
+        last = 1e6 * (times[-1][1] - times[-1][0])
+        readout.set_text(f"reads {last:.0f} µs in the third call; from memory the kernel takes {cold} µs")
+
+    return Live(
+        figure,
+        update,
+        moving={**bars, "read": read, "readout": readout},
+        controls={
+            "way": choice("timed by", list(LOOPS)),
+            "cold": slider("kernel", 10, 80, unit="µs", value=40, step=5),
+        },
+        alt="Three calls on a time axis: the host's launches above, the device's kernels and flushes below, and under "
+        "them the stretch that each way of timing reads, which is the launch, the launch and the kernel, the kernel "
+        "with its data in the cache, or the kernel from memory.",
+    )
+
+
+def call_by_call(times: Sequence[float], sizes: Sequence[int], speeds: Sequence[float]) -> Live:
+    """Measured here: the times of single calls from the first on, and the speed of a copy against its size.
+
+    Args:
+        times: seconds of each call.
+        sizes: bytes that are copied.
+        speeds: bytes a second of each copy, read and written.
+    """
+    figure = canvas(8, 3.4)
+    calls, copies = figure.subplots(1, 2)
+    values = torch.tensor(times, dtype=torch.float64)
+    later = values[1:]
+    calls.set_yscale("log")
+    (dots,) = calls.plot(
+        range(len(times)), (1e6 * values).tolist(), "o", color=BLUE, markersize=3, label="a call"
+    )
+    calls.axhline(1e6 * values.mean().item(), color=ORANGE, linestyle="--", label="mean of all")
+    calls.axhline(1e6 * later.median().item(), color=GREEN, label="median")
+    calls.set_xlabel("call", fontsize=9)
+    calls.set_ylabel("time (µs)", fontsize=9)
+    calls.legend(fontsize=8, loc="upper right")
+    copies.set_xscale("log", base=2)
+    (curve,) = copies.plot(sizes, [speed / 1e9 for speed in speeds], "o-", color=BLUE, markersize=4)
+    copies.set_ylim(0, 1.15 * max(speeds) / 1e9)
+    copies.set_xlabel("bytes copied", fontsize=9)
+    copies.set_ylabel("speed (GB/s)", fontsize=9)
+    for axes in (calls, copies):
+        axes.tick_params(labelsize=8)
+    return Live(
+        figure,
+        lambda: None,
+        moving={"calls": dots, "copies": curve},
+        controls={},
+        alt="Measured on the machine that ran it. Left, the time of each call, the first one and the interrupted ones "
+        "far above the others, with the mean and the median as lines. Right, the speed of a copy against its size.",
+    )
+
+
+def predicted_and_measured(rows: Mapping[str, tuple[float, float | None]], *, missing: str = "") -> Live:
+    """Two marks a row: how many copies its bytes are worth, and how many copies long it took.
+
+    Args:
+        rows: name → (predicted, measured or None), as multiples of a copy.
+        missing: what to write where nothing was measured.
+    """
+    figure = canvas(8, 0.9 + 0.32 * len(rows))
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    axes.set(xlim=(0.3, 60), ylim=(len(rows) - 0.5, -0.5))
+    axes.set_xticks([0.5, 1, 2, 5, 10, 20, 50], ["½", "1", "2", "5", "10", "20", "50"], fontsize=8)
+    axes.minorticks_off()
+    axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
+    axes.axvline(1, color=GREY, linestyle=":", linewidth=1)
+    axes.set_xlabel("times a copy in float32", fontsize=9)
+    predicted = [predicted for predicted, _ in rows.values()]
+    (rings,) = axes.plot(
+        predicted, range(len(rows)), "o", color="black", fillstyle="none", label="by its bytes"
+    )
+    found = [(measured, row) for row, (_, measured) in enumerate(rows.values()) if measured is not None]
+    (dots,) = axes.plot([x for x, _ in found], [row for _, row in found], "o", color=ORANGE, markersize=4)
+    dots.set_label("measured")
+    for row, (expected, measured) in enumerate(rows.values()):
+        if measured is None:
+            axes.text(1.2 * expected, row, missing, fontsize=8, color=GREY, va="center")
+    axes.legend(fontsize=8, loc="upper right")
+    return Live(
+        figure,
+        lambda: None,
+        moving={"predicted": rings, "measured": dots},
+        controls={},
+        alt="Measured on the machine that ran it. A row for each of "
+        f"{', '.join(rows)}: a ring for what its bytes predict, a dot for what it took, in multiples of a copy.",
+    )

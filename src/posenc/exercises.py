@@ -1,0 +1,248 @@
+"""Exercises: `check` an answer, ask for a `hint`, `use` what works.
+
+A chapter's exercises are a module of its folder in `posenc.chapters`; importing it registers them. Each is a
+function that receives an `Answer` and calls `wrong("what the mistake is")` when it finds one. For an answer
+that is right in its own way it may return a word of its own.
+"""
+
+import copy
+import functools
+import inspect
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Wrong(Exception):
+    """The answer is wrong; the message says how, in one line."""
+
+
+class NotAttempted(Exception):
+    """The stub still stands."""
+
+
+def wrong(message: str) -> NoReturn:
+    """End a check: the answer is wrong, and this is why."""
+    raise Wrong(message)
+
+
+class Unanswered(NotImplementedError):
+    """A cell needs an exercise that is still open. In a notebook it is one line without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+class Answer:
+    """A learner's function, called with care: whatever it does becomes one clear line."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Call the function on copies of the inputs.
+
+        Raises:
+            NotAttempted: the stub still stands.
+            Wrong: it takes other arguments, raised, changed an input or returned None.
+        """
+        names = self._argument_names(inputs)
+        copies = copy.deepcopy(inputs)
+        try:
+            result = self.function(*copies)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a learner's function may raise anything
+            if isinstance(error, Unanswered) or (type(error), str(error)) == (
+                NotImplementedError,
+                "your turn",
+            ):
+                raise NotAttempted from error  # torch raises NotImplementedError, too
+            wrong(f"it raised {type(error).__name__}: {_first_line(error)}")
+        for name, before, after in zip(names, inputs, copies):
+            if not _same(before, after):
+                wrong(f"it changed its input {name} in place: work on a copy and return a new value")
+        if result is None:
+            wrong("it returned None: end the function with return")
+        return result
+
+    def tensor(self, *inputs: Any, shape: Sequence[int], dtype: torch.dtype = torch.float64) -> Tensor:
+        """Call the function and insist on a tensor of this shape and dtype without NaN."""
+        result = self(*inputs)
+        if isinstance(result, np.ndarray):
+            wrong("it returned a NumPy array: stay in torch, or end with torch.from_numpy(…)")
+        if not isinstance(result, Tensor):
+            wrong(f"it returned {_describe(result)}: return a torch tensor of shape {tuple(shape)}")
+        if tuple(result.shape) != tuple(shape):
+            wrong(f"the result has shape {tuple(result.shape)}, expected {tuple(shape)}")
+        if result.dtype != dtype:
+            wrong(f"the result is {result.dtype}, expected {dtype}: keep the dtype of the inputs")
+        if result.isnan().any():
+            wrong("the result holds NaN: look for 0/0, inf - inf, or a row in which everything is -inf")
+        return result.detach()
+
+    def number(self, *inputs: Any) -> float:
+        """Call the function and insist on one finite number."""
+        result = self(*inputs)
+        if isinstance(result, (Tensor, np.ndarray, np.generic)) and math.prod(result.shape) == 1:
+            result = result.item()
+        if isinstance(result, bool) or not isinstance(result, (int, float)):
+            wrong(f"it returned {_describe(result)}: return one number")
+        if not math.isfinite(result):
+            wrong(f"it returned {result}: return a finite number")
+        return float(result)
+
+    def _argument_names(self, inputs: Sequence) -> list[str]:
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # some built-in functions do not tell
+            return [f"number {index}" for index in range(len(inputs))]
+        try:
+            return list(signature.bind(*inputs).arguments)
+        except TypeError:
+            wrong(
+                f"it takes {signature} but is called with {len(inputs)} arguments: keep the stub's first line"
+            )
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What is asked: the checker, the hints from faint to plain, and a word for who gets it right."""
+
+    name: str
+    checker: Callable[[Answer], str | None]
+    hints: tuple[str, ...]
+    well_done: str
+
+
+_exercises: dict[str, Exercise] = {}
+_hints_given: dict[str, int] = {}
+
+
+def exercise(*hints: str, well_done: str = "") -> Callable:
+    """Make an exercise of a checker; the exercise has the checker's name.
+
+    Args:
+        hints: from faint to plain; examples in them are doctests and are run by the tests.
+        well_done: printed after the tick.
+
+    Raises:
+        ValueError: there is an exercise of this name already.
+    """
+
+    def register(checker: Callable[[Answer], str | None]) -> Callable[[Answer], str | None]:
+        name = checker.__name__
+        if name in _exercises:
+            raise ValueError(f"two exercises are called {name!r}: rename one")
+        _exercises[name] = Exercise(name, checker, hints, well_done)
+        return checker
+
+    return register
+
+
+def check(name: str, answer: Any) -> None:
+    """Print whether the answer is right, and if not, why.
+
+    ○ not attempted, ✗ wrong, ✓ right. Raises nothing, so that a chapter runs on; with
+    POSENC_STRICT=1 in the environment, for grading, all but ✓ raise AssertionError.
+
+    Raises:
+        KeyError: there is no exercise of this name.
+    """
+    verdict, line = _judge(_find(name), answer)
+    print(f"{verdict} {name}{line}")
+    if verdict != "✓" and os.environ.get("POSENC_STRICT") == "1":
+        raise AssertionError(f"{name}{line}")
+
+
+def hint(name: str) -> None:
+    """Print one more hint each time.
+
+    Raises:
+        KeyError: there is no exercise of this name.
+    """
+    hints = _find(name).hints
+    given = _hints_given.get(name, 0)
+    if given < len(hints):
+        _hints_given[name] = given + 1
+        print(f"Hint {given + 1} of {len(hints)}: {hints[given]}")
+    else:
+        print(
+            f"No more hints for {name}. In the course's own notebook, the worked solution is in the folded cell "
+            "below the check."
+        )
+
+
+def use(name: str, answer: Any, solution: Callable | None = None) -> Any:
+    """The learner's function if it passes its check, otherwise the worked one.
+
+    A notebook that was handed out as an assignment passes no solution. Then the answer stays what it is, and while
+    it is not attempted, a cell that calls it says so in one line.
+
+    Raises:
+        KeyError: there is no exercise of this name.
+    """
+    sign, line = _judge(_find(name), answer)
+    if sign == "✓" or solution is None:
+        print(
+            f"The chapter goes on with your {name}"
+            + ("." if sign == "✓" else f", which is not right yet{line}.")
+        )
+        return _open(name, answer) if sign == "○" and callable(answer) else answer
+    print(f"The chapter goes on with the worked {name}.")
+    solution.is_the_worked_solution = True
+    return solution
+
+
+def _open(name: str, stub: Callable) -> Callable:
+    """The stub, which says in one line that it is one when it is called."""
+
+    @functools.wraps(stub)
+    def unanswered(*arguments, **options):
+        raise Unanswered(f"This cell needs {name}, which is still open: answer the exercise above first.")
+
+    return unanswered
+
+
+def _judge(asked: Exercise, answer: Any) -> tuple[str, str]:
+    """The verdict's sign and the rest of its line."""
+    try:
+        if not callable(answer):
+            wrong(f"pass the function itself, {asked.name}, not {_describe(answer)}")
+        if getattr(answer, "is_the_worked_solution", False):
+            return "○", ": this is the worked solution; run your own cell first"
+        with torch.random.fork_rng(devices=[]):
+            word = asked.checker(Answer(answer)) or asked.well_done
+    except NotAttempted:
+        return "○", ": not attempted yet"
+    except Wrong as reason:
+        return "✗", f": {reason}"
+    return "✓", f": {word}" if word else ""
+
+
+def _find(name: str) -> Exercise:
+    if name not in _exercises:
+        raise KeyError(f"no exercise is called {name!r}; there are {', '.join(_exercises)}")
+    return _exercises[name]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else "no message"
+
+
+def _describe(value: Any) -> str:
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
+def _same(before: Any, after: Any) -> bool:
+    if isinstance(before, Tensor):
+        return before.shape == after.shape and bool(
+            ((before == after) | (before.isnan() & after.isnan())).all()
+        )
+    return callable(before) or before == after

@@ -1,0 +1,464 @@
+"""Grading: the list of submissions that has been proven to get its marks, and the parts that grading is made of."""
+
+import copy
+import csv
+import json
+import multiprocessing
+import re
+import signal
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from courseware import notebooks
+from courseware.classroom import grade
+from courseware.classroom.release import ClassroomError
+
+ROOT = Path(__file__).resolve().parents[3]
+CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
+POINTS = {
+    "hide_the_future": 2,
+    "next_row": 2,
+    "unpermute": 2,
+    "failing_twin": 1,
+    "position_from_share": 1,
+    "expected_accuracy": 2,
+}
+CELL_SECONDS = 12
+
+
+# ------------------------------------------------------------ made-up learners
+
+
+def cell(notebook, name):
+    return next(cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == name)
+
+
+def answered(released, answers):
+    """A copy of the released notebook with these cells instead of stubs."""
+    notebook = copy.deepcopy(released)
+    for name, source in answers.items():
+        cell(notebook, name).source = source
+    return notebook
+
+
+def answers_of(chapter):
+    """For each exercise its cell as one who solved it leaves it."""
+    cells = notebooks.solve(notebooks.read(chapter)).cells
+    return {cell.metadata.ex.id: cell.source for cell in cells if "exercise" in cell.metadata.get("tags", ())}
+
+
+UNPERMUTE = "def unpermute(layer, x, p):\n    "
+RIGHT_UNPERMUTE = UNPERMUTE + "return layer(x[p])[p.argsort()]"
+# Who answers all but one exercise, and that one like this, gets the points of the others, or these.
+ONE_CELL = {
+    "wrong": (UNPERMUTE + "return layer(x)", 8),
+    "loop in a function": (UNPERMUTE + "while True:\n        pass", 8),
+    "loop at top level": ("while True:\n    pass\n" + RIGHT_UNPERMUTE, 8),
+    "failing import": ("import no_such_module\n" + RIGHT_UNPERMUTE, 8),
+    "syntax error": (UNPERMUTE + "return layer(x[p]", 8),
+    "exit": ("import os\n" + UNPERMUTE + "os._exit(0)", 0),
+    "own helper module": ("from helper import inverse\n" + UNPERMUTE + "return layer(x[p])[inverse(p)]", 10),
+    "warnings": (
+        "import sys, warnings\nmax = sum = range = None  # names that the hidden tests use\n"
+        + UNPERMUTE
+        + "warnings.warn('deprecated')\n    print('!', file=sys.stderr)\n    return layer(x[p])[p.argsort()]",
+        10,
+    ),
+    "memory": (UNPERMUTE + "kept = []\n    while True:\n        kept.append(bytearray(10**7))", 8),
+    "monkeypatched checker": (
+        "import posenc.exercises\nposenc.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n"
+        + UNPERMUTE
+        + "return layer(x)",
+        8,
+    ),
+    "spy": (
+        UNPERMUTE
+        + "import os\n    seen = sum(len(names) for top in ('CLASSROOM', 'FROM') for _, _, names in os.walk(top))\n"
+        + "    raise ValueError(f'{seen} files of the class, {len(os.listdir())} here')",
+        8,
+    ),
+}
+
+
+def submit(folder, released):
+    """Write the submissions; the mark that each is to get."""
+    answers = answers_of(CHAPTER)
+    marks = {}
+
+    def add(name, notebook, mark):
+        nbformat.write(notebook, folder / f"{name}.ipynb")
+        marks[name] = mark
+
+    add("blank", released, 0)
+    add("correct", answered(released, answers), 10)
+    for name, (source, mark) in ONE_CELL.items():
+        source = source.replace("CLASSROOM", str(folder.parent / "classroom")).replace("FROM", str(folder))
+        add(name, answered(released, answers | {"unpermute": source}), mark)
+    (folder / "own helper module").mkdir()
+    (folder / "own helper module.ipynb").rename(folder / "own helper module" / "renamed by the student.ipynb")
+    (folder / "own helper module" / "helper.py").write_text("def inverse(p):\n    return p.argsort()\n")
+
+    deleted = answered(released, answers)
+    deleted.cells.remove(cell(deleted, "check_unpermute"))
+    add("deleted check", deleted, 10)
+    edited = answered(released, answers | {"unpermute": UNPERMUTE + "return layer(x)"})
+    cell(edited, "check_unpermute").source = "print('✓ unpermute')"
+    cell(edited, "check_unpermute").metadata.tags = ["skip-execution"]
+    cell(edited, "check_next_row").metadata.nbgrader.points = 100
+    edited.cells[0].metadata.nbgrader = "mine"
+    add("edited check", edited, 8)
+    twice = answered(released, answers)
+    last = cell(twice, "unpermute")
+    first = copy.deepcopy(last) | {"source": UNPERMUTE + "return x", "id": "pasted"}
+    twice.cells.insert(twice.cells.index(last), nbformat.from_dict(first))
+    add("duplicated cell", twice, 10)
+
+    (folder / "not a notebook.ipynb").write_text("My answers are in the mail.")
+    (folder / "empty folder").mkdir()
+    (folder / "link.ipynb").symlink_to("/etc/passwd")
+    return marks | {"not a notebook": 0, "empty folder": 0}
+
+
+# ----------------------------------------------------------- the proven list
+
+
+@pytest.fixture(scope="module")
+def graded(classroom_python, tmp_path_factory):
+    """Chapter 1 handed out, handed in and graded, with an interruption: (folder, expected marks, the printed lines,
+    a result of before the interruption)."""
+    base = tmp_path_factory.mktemp("class")
+    given = ["--classroom", str(base / "classroom")]
+    subprocess.run([classroom_python, "-m", "courseware.classroom.release", "01", *given], check=True)
+    released = nbformat.read(base / "classroom" / "release" / CHAPTER.stem / CHAPTER.name, 4)
+    (base / "handed in").mkdir()
+    marks = submit(base / "handed in", released)
+    command = [classroom_python, "-m", "courseware.classroom.grade", "1", str(base / "handed in"), *given]
+    command += ["--workers", "2", "--cell-seconds", str(CELL_SECONDS)]
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    listen = partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # what runs in the background may ignore it
+    first = subprocess.Popen(command, preexec_fn=listen, **output)
+    results = base / "classroom" / "graded" / CHAPTER.stem / "results"
+    while len(list(results.glob("*.json"))) < 2 and first.poll() is None:
+        time.sleep(0.1)
+    first.send_signal(signal.SIGINT)
+    printed, _ = first.communicate(timeout=60)
+    assert "The same command again goes on from here" in printed
+    again, *_ = finished = sorted(results.glob("*.json"))  # one that was graded is graded again
+    known = again.stem, json.loads(again.read_text())
+    again.unlink()
+    before = {path.stem: path.stat().st_mtime_ns for path in finished if path != again}
+    second = subprocess.run(command, **output, check=False)
+    assert second.returncode == 0, second.stdout
+    assert 0 < len(before) < len(marks) - 1
+    assert f"{len(before)} of {len(marks)} were graded before" in second.stdout
+    assert {name: (results / f"{name}.json").stat().st_mtime_ns for name in before} == before
+    return base, marks, second.stdout, known
+
+
+def table(base):
+    with (base / "classroom" / "graded" / CHAPTER.stem / "marks.csv").open(encoding="utf-8") as file:
+        return {line["student"]: line for line in csv.DictReader(file)}
+
+
+@pytest.mark.slow
+def test_everyone_gets_the_expected_mark(graded):
+    base, marks, _, _ = graded
+    assert {student: float(line["mark"]) for student, line in table(base).items()} == marks
+    assert {float(line["points"]) for line in table(base).values()} == {10}
+
+
+@pytest.mark.slow
+def test_only_the_exercise_in_question_loses_its_points(graded):
+    for student in ONE_CELL:
+        line = table(graded[0])[student]
+        others = {name: float(line[name]) for name in POINTS if name != "unpermute"}
+        assert student == "exit" or others == {name: n for name, n in POINTS.items() if name != "unpermute"}
+
+
+REASONS = {
+    "blank": "next_row: not attempted yet",
+    "correct": "",
+    "loop in a function": "unpermute: CellTimeoutError",
+    "syntax error": "unpermute: name 'unpermute' is not defined",
+    "exit": "its code ended or crashed the kernel",
+    "memory": "unpermute: it raised MemoryError",
+    "not a notebook": "it is not a notebook that can be read",
+    "empty folder": "there is no notebook 01_permutation_invariance.ipynb in the folder",
+    "spy": "0 files of the class, 0 here",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("student", REASONS)
+def test_the_reason_of_a_missing_mark_is_told(graded, student):
+    reason = table(graded[0])[student]["reason"]
+    if student == "spy" and "--net" not in graded_layers():
+        pytest.skip("this system lets nobody make namespaces")
+    assert REASONS[student] in reason and bool(reason) == bool(REASONS[student])
+
+
+def graded_layers():
+    from courseware.classroom import sandbox
+
+    return sandbox.layers()
+
+
+@pytest.mark.slow
+def test_everyone_gets_a_page(graded):
+    base, marks, printed, _ = graded
+    pages = base / "classroom" / "graded" / CHAPTER.stem / "feedback"
+    assert {page.stem for page in pages.glob("*.html")} == set(marks)
+    assert "its code ended or crashed the kernel" in (pages / "exit.html").read_text()
+    wrong = (pages / "wrong.html").read_text()
+    assert "a layer that sees order looks blind to it" in wrong or "the layer never saw" in wrong
+    assert "p.argsort()]" not in wrong, "the page tells the answer"
+    assert "link.ipynb is neither a notebook nor a folder" in printed
+
+
+@pytest.mark.slow
+def test_the_gradebook_holds_the_marks_of_all(graded, classroom_python):
+    base, marks, _, _ = graded
+    book = base / "classroom" / "graded" / CHAPTER.stem / "gradebook.db"
+    script = "import sys, json; from nbgrader.api import Gradebook; book = Gradebook(sys.argv[1])\n"
+    script += "print(json.dumps({s.student.id: s.score for s in book.assignment_submissions(sys.argv[2])}))"
+    command = [classroom_python, "-W", "ignore", "-c", script, f"sqlite:///{book}", CHAPTER.stem]
+    assert json.loads(subprocess.check_output(command, text=True)) == marks
+
+
+@pytest.mark.slow
+def test_grading_again_gives_the_same_marks(graded):
+    base, _, _, before = graded
+    again = json.loads(
+        (base / "classroom" / "graded" / CHAPTER.stem / "results" / f"{before[0]}.json").read_text()
+    )
+    for told in ("marks", "notes", "reason"):
+        assert again[told] == before[1][told]
+
+
+@pytest.mark.slow
+def test_nothing_is_left_behind(graded):
+    left = subprocess.run(
+        ["pgrep", "-f", "ipykernel_launcher -f .*/run-"], capture_output=True, text=True, check=False
+    )
+    assert left.stdout == ""
+
+
+# ------------------------------------------------------------------- the parts
+
+
+def test_submissions_are_found(tmp_path):
+    for name in (
+        "ann.ipynb",
+        "bob/mine.ipynb",
+        "bob/.ipynb_checkpoints/mine-checkpoint.ipynb",
+        "cid/a.ipynb",
+        "cid/deep/01_x.ipynb",
+        "cid/deep/h.py",
+        "dan/a.py",
+        ".x/y.ipynb",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "eve.ipynb").symlink_to(tmp_path / "ann.ipynb")
+    (tmp_path / "bob" / "hers.ipynb").symlink_to(tmp_path / "ann.ipynb")
+    (tmp_path / "cid" / "deep" / "secret").symlink_to("/etc/passwd")
+    (tmp_path / "notes.txt").touch()
+    found, others = grade.find_submissions(tmp_path, "01_x")
+    notebooks = {each.student: each.notebook and str(each.notebook.relative_to(tmp_path)) for each in found}
+    assert notebooks == {
+        "ann": "ann.ipynb",
+        "bob": "bob/mine.ipynb",
+        "cid": "cid/deep/01_x.ipynb",
+        "dan": None,
+    }
+    assert others == ["eve.ipynb", "notes.txt"]
+    assert [name for name, _ in found[2].files()] == ["h.py"]
+
+
+def test_a_fingerprint_changes_with_every_file(tmp_path):
+    notebook, helper = tmp_path / "a" / "a.ipynb", tmp_path / "a" / "helper.py"
+    notebook.parent.mkdir()
+    seen = set()
+    for text, other in (("1", "1"), ("2", "1"), ("2", "2"), ("2", "22")):
+        notebook.write_text(text), helper.write_text(other)
+        seen.add(grade.Submission("a", notebook, notebook.parent).fingerprint())
+    assert len(seen) == 4
+
+
+def roles(*names):
+    cells = [nbformat.v4.new_code_cell(name) for name in names]
+    for each, name in zip(cells, names):
+        each.metadata = nbformat.from_dict(
+            {"nbgrader": {"grade_id": name, "points": 1}, "tags": ["skip-execution"]}
+        )
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("é"), *cells])
+
+
+def test_metadata_is_what_was_released():
+    submitted = roles("one", "one", "mine", "two")
+    submitted.cells[2].metadata.nbgrader.points = 100
+    submitted.cells[4].metadata.nbgrader = "rubbish"
+    grade.tidy(submitted, roles("one", "two"))
+    assert [each.metadata for each in submitted.cells] == [
+        {},
+        {},
+        {"nbgrader": {"grade_id": "one", "points": 1}},
+        {},
+        {},
+    ]
+
+
+def test_a_missing_check_is_put_back():
+    released = roles("one", "check_one", "two")
+    released.cells[2].metadata.nbgrader.grade = True
+    submitted = roles("two")
+    grade.tidy(submitted, released)
+    assert [each.source for each in submitted.cells] == ["é", "two", "check_one"]
+
+
+@pytest.fixture
+def template(tmp_path):
+    """A released notebook with one check of one point, and the gradebook that knows it."""
+    released = roles("one", "check_one")
+    released.cells[2].metadata.nbgrader.grade = True
+    path = tmp_path / "template" / "release" / "01_x" / "01_x.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(released, path)
+    (tmp_path / "template" / "gradebook.db").write_text("no marks")
+    return path
+
+
+def test_only_checks_give_points(template):
+    assert grade.points(template) == {"check_one": 1.0}
+
+
+def test_a_submission_is_laid_out_for_the_grader_and_for_its_kernel(tmp_path, template):
+    handed_in, home = tmp_path / "ann", tmp_path / "kernels" / "home"
+    for path in (
+        handed_in / "data" / "deep" / "a.csv",
+        handed_in / "data" / "deep" / "b.csv",
+        home / "fonts",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(path.name)
+    claims = roles("one", "check_one")
+    claims.cells[1].metadata.nbgrader.points = 100
+    nbformat.write(claims, handed_in / "mine.ipynb")
+    submission = grade.Submission("ann", handed_in / "mine.ipynb", handed_in)
+    course, own = grade.lay_out(submission, tmp_path / "base", home.parent, 3, template)
+    assert (course, own) == (tmp_path / "base" / "3", tmp_path / "kernels" / "3")
+    assert (course / "gradebook.db").read_text() == "no marks"
+    seen = nbformat.read(course / "submitted" / "submission" / "01_x" / "01_x.ipynb", as_version=4)
+    assert seen.cells[1].metadata == {"nbgrader": {"grade_id": "one", "points": 1}}
+    assert seen.cells[0].source == "é"
+    assert {str(path.relative_to(own)) for path in own.rglob("*")} == {
+        *("home", "home/fonts", "tmp", "run", "work"),
+        *("work/data", "work/data/deep", "work/data/deep/a.csv", "work/data/deep/b.csv"),
+    }
+    assert (own / "work" / "data" / "deep" / "a.csv").read_text() == "a.csv"
+
+
+INVALID = '{"cells": [{"cell_type": "code", "id": "a", "metadata": {}}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+
+
+@pytest.mark.parametrize(
+    ("text", "biggest", "reason"),
+    [
+        (None, 100, "^there is no notebook 01_x.ipynb in the folder$"),
+        ("a text", 6, "^it is not a notebook that can be read: "),
+        ("a text", 5, "^it has 0 MB; 0 are the most$"),
+        (INVALID, 1000, "^it is not a notebook that can be read: "),
+    ],
+)
+def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest, reason):
+    monkeypatch.setattr(grade, "BIGGEST", biggest)
+    notebook = text and tmp_path / "ann" / "ann.ipynb"
+    (tmp_path / "ann").mkdir()
+    if notebook:
+        notebook.write_text(text)
+    submission = grade.Submission("ann", notebook, tmp_path / "ann")
+    with pytest.raises(ClassroomError, match=reason):
+        grade.lay_out(submission, tmp_path / "base", tmp_path / "kernels", 0, template)
+
+
+def test_a_result_counts_until_submission_or_assignment_change(tmp_path, template):
+    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    submission = grade.Submission("ann", notebook)
+    source.write_text("1"), notebook.write_text("1")
+    assert grader.done(submission) is None
+    for changed in (source, notebook):
+        kept = grader._keep(submission, grade.failure(grader.points, "it crashed"), 0.0, None)
+        assert grader.done(submission) == kept and kept["marks"] == {"check_one": [0.0, 1.0]}
+        changed.write_text("2")
+        assert grader.done(submission) is None
+    assert "it crashed" in (tmp_path / "graded" / "feedback" / "ann.html").read_text()
+    grader.result(submission).write_text("{")
+    assert grader.done(submission) is None
+
+
+@pytest.mark.parametrize(
+    ("layers", "user", "words"),
+    [
+        (
+            ("--net", "--pid"),
+            0,
+            "as a user of their own each, without network, and see neither each other nor",
+        ),
+        (
+            ("--net",),
+            1000,
+            "as your user, without network; they see which processes run, but not the class's",
+        ),
+        ((), 0, "as a user of their own each. .* HAVE the network and can read what others may read"),
+        ((), 1000, "as your user. .* HAVE the network and can read all that you can read"),
+    ],
+)
+def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, layers, user, words):
+    monkeypatch.setattr(grade.os, "geteuid", lambda: user)
+    assert re.match(f"Submissions run {words}", grade.says(layers))
+
+
+def test_marks_as_a_table(tmp_path):
+    graded = {
+        "marks": {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]},
+        "notes": {"check_a": "half of it", "check_b": "no"},
+        "reason": "",
+    }
+    failed = grade.failure({"check_a": 2.0, "check_b": 3.0}, "it crashed")
+    results = {"Zoë, B.": graded | {"seconds": 1.5}, "x": failed | {"seconds": 2.0}}
+    grade.write_marks(tmp_path / "marks.csv", results)
+    with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
+        header, *lines = csv.reader(file)
+    assert header == ["student", "mark", "points", "a", "b", "seconds", "reason"]
+    assert lines == [
+        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "a: half of it; b: no"],
+        ["x", "0.0", "5.0", "0.0", "0.0", "2.0", "it crashed"],
+    ]
+
+
+def test_a_page_shows_names_as_they_are():
+    page = grade.plain_page("<b>Ann</b>", "a & b")
+    assert "<b>" not in page and "&lt;b&gt;Ann" in page and "a &amp; b" in page
+
+
+def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch):
+    psutil = pytest.importorskip("psutil")
+
+    class Gone:
+        def kill(self):
+            raise psutil.NoSuchProcess(1)
+
+    monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: [Gone()])
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
+    start = time.monotonic()
+    process.start()
+    grade._end(process)
+    assert not process.is_alive() and time.monotonic() - start < 15

@@ -1,0 +1,189 @@
+"""Assignments: the students' notebook is the chapter without its solutions, and nothing else."""
+
+import ast
+import copy
+import subprocess
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from courseware import notebooks
+from courseware.classroom import release
+from courseware.dependencies import needed_cells
+from courseware.classroom.release import ClassroomError, teachers_source
+
+ROOT = Path(__file__).resolve().parents[3]
+CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+
+def tags(cell):
+    return cell.metadata.get("tags", ())
+
+
+def exercises(notebook):
+    return [cell.metadata.ex.id for cell in notebook.cells if "exercise" in tags(cell)]
+
+
+# ------------------------------------------------------------------ source
+
+
+@chapters
+def test_the_teachers_source_runs_and_holds_points(path):
+    chapter = notebooks.read(path)
+    source = teachers_source(chapter, release.hidden_tests(path))
+    nbformat.validate(source)
+    roles = {cell.metadata.nbgrader.grade_id: cell for cell in source.cells if "nbgrader" in cell.metadata}
+    assert list(roles) == [id for name in exercises(chapter) for id in (name, f"check_{name}")]
+    for stub in (cell for cell in chapter.cells if "exercise" in tags(cell)):
+        name = stub.metadata.ex.id
+        answer, check = roles[name], roles[f"check_{name}"]
+        assert answer.metadata.nbgrader.solution and not answer.metadata.nbgrader.grade
+        assert check.metadata.nbgrader.grade and check.metadata.nbgrader.points == stub.metadata.ex.points
+        assert answer.source.count("### BEGIN SOLUTION") == answer.source.count("### END SOLUTION") == 1
+        assert release.STUB not in answer.source
+        assert check.source.rstrip().endswith("### END HIDDEN TESTS")
+        assert f"\ntest_{name}({name})\n" in check.source
+        ast.parse(answer.source), ast.parse(check.source)
+
+
+@chapters
+def test_the_chapter_itself_is_not_changed(path):
+    chapter = notebooks.read(path)
+    before = copy.deepcopy(chapter)
+    teachers_source(chapter, release.hidden_tests(path))
+    assert chapter == before
+
+
+def one_exercise(solution="def twice_solution(x):\n    return 2 * x"):
+    cells = [
+        v4.new_code_cell(f"def twice(x):\n    {release.STUB}", metadata={"tags": ["exercise"]}),
+        v4.new_code_cell('check("twice", twice)', metadata={"tags": ["check"]}),
+        v4.new_code_cell(
+            solution + '\n\n\ntwice = use("twice", twice, twice_solution)', metadata={"tags": ["solution"]}
+        ),
+    ]
+    cells[0].metadata.ex = nbformat.from_dict({"id": "twice", "points": 3})
+    return v4.new_notebook(cells=cells)
+
+
+TEST = {"twice": "def twice(answer):\n    assert answer(4) == 8"}
+
+
+def test_source_of_a_small_exercise():
+    stub, check, chosen = teachers_source(one_exercise(), TEST).cells
+    assert stub.source == "def twice(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
+    assert check.source == (
+        'check("twice", twice)\n### BEGIN HIDDEN TESTS\nfrom builtins import *\n\n\n'
+        "def test_twice(answer):\n    assert answer(4) == 8\n\n\ntest_twice(twice)\n### END HIDDEN TESTS"
+    )
+    assert chosen.source == 'twice = use("twice", twice)'
+    plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
+    assert stub.metadata.nbgrader == plain | {"grade_id": "twice", "solution": True}
+    graded = {"grade_id": "check_twice", "grade": True, "locked": True, "points": 3}
+    assert check.metadata.nbgrader == plain | graded
+
+
+@pytest.mark.parametrize(
+    ("solution", "tests", "complaint"),
+    [
+        ("def twice_solution(x):\n    return x", {}, "twice has no hidden tests"),
+        ("def twice_solution(x, y):\n    return x", TEST, "not one function with the arguments of its stub"),
+        ("def a(x): pass\ndef twice_solution(x):\n    return x", TEST, "not one function"),
+    ],
+)
+def test_what_cannot_be_released(solution, tests, complaint):
+    with pytest.raises(ClassroomError, match=complaint):
+        teachers_source(one_exercise(solution), tests)
+
+
+def test_a_chapter_without_hidden_tests():
+    with pytest.raises(ClassroomError, match="none.py is missing"):
+        release.hidden_tests(Path("09_none.ipynb"))
+
+
+def test_chapters_are_found_by_number():
+    assert release.chapter("1") == release.chapter("01") == CHAPTERS[0]
+    for wrong in ("", "99", "no"):
+        with pytest.raises(ClassroomError, match="CHAPTER is the number of a chapter.*01_permutation"):
+            release.chapter(wrong)
+
+
+# ----------------------------------------------------------------- release
+
+
+@pytest.fixture(scope="module")
+def released(classroom_python, tmp_path_factory):
+    """The course folder with every chapter released, one of them a second time by the command."""
+    folder = tmp_path_factory.mktemp("class")
+    script = "import sys; from pathlib import Path; from courseware.classroom.release import assignment\n"
+    script += "for path in sys.argv[2:]: assignment(Path(path), Path(sys.argv[1]))"
+    subprocess.run([classroom_python, "-c", script, folder, *CHAPTERS], check=True)
+    command = [classroom_python, "-m", "courseware.classroom.release", "1", "--classroom", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert str(folder / "release" / CHAPTERS[0].stem) in done.stdout
+    assert "kept as it was" in done.stdout
+    return folder
+
+
+@pytest.mark.slow
+@chapters
+def test_the_students_notebook_is_the_chapter_without_solutions(released, path):
+    chapter = notebooks.read(path)
+    folder = released / "release" / path.stem
+    students = notebooks.read(folder / path.name)
+    assert [p.name for p in folder.iterdir()] == [path.name]
+    with zipfile.ZipFile(f"{folder}.zip") as archive:
+        assert archive.read(path.name) == (folder / path.name).read_bytes()
+    assert students.metadata == chapter.metadata
+    name = None
+    for cell, given in zip(chapter.cells, students.cells, strict=True):
+        name = cell.metadata.ex.id if "exercise" in tags(cell) else name
+        wanted = copy.deepcopy(cell)
+        if "solution" in tags(cell):
+            wanted.source = f'{name} = use("{name}", {name})'
+        given.metadata.pop("nbgrader", None)
+        assert given == wanted
+
+
+@pytest.mark.slow
+@chapters
+def test_unattempted_the_worked_functions_take_over(released, path, capsys):
+    """All other cells are the chapter's own, so with its functions they run as they do in the chapter."""
+    students = notebooks.read(released / "release" / path.stem / path.name)
+    chosen = [number for number, cell in enumerate(students.cells) if "solution" in tags(cell)]
+    checks = [number for number, cell in enumerate(students.cells) if {"check", "exercise"} & {*tags(cell)}]
+    learner = {"__name__": "learner"}
+    for number in sorted(needed_cells(students.cells, checks) | {*chosen}):
+        exec(students.cells[number].source, learner)
+    shown = capsys.readouterr().out
+    for cell in notebooks.read(path).cells:
+        if "solution" in tags(cell):
+            worked = {}
+            exec(cell.source.rpartition("\n\n\n")[0], worked)
+            (name,) = (name.removesuffix("_solution") for name in worked if name.endswith("_solution"))
+            assert learner[name].__code__.co_code == worked[f"{name}_solution"].__code__.co_code
+            assert f"○ {name}: not attempted yet\nThe chapter goes on with the worked {name}.\n" in shown
+
+
+@pytest.mark.slow
+def test_a_wrong_chapter_is_told_in_one_line(released, classroom_python):
+    for module, more in (("release", []), ("grade", [str(released)])):
+        command = [classroom_python, "-m", f"courseware.{module}", "77", *more]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith("CHAPTER is the number of a chapter")
+
+
+@pytest.mark.slow
+def test_the_command_says_what_is_wrong_with_from(released, classroom_python, tmp_path):
+    for folder, words in (
+        (tmp_path / "none", "FROM is the folder of the submissions"),
+        (tmp_path, "holds no submission"),
+    ):
+        command = [classroom_python, "-m", "courseware.classroom.grade", "1", str(folder), "--classroom", str(released)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,159 @@
+"""The sandbox in which submissions run: what a program in it can see and take, started as root and as a user."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from courseware.classroom import sandbox
+
+SPY = """
+import json, os, socket
+def reads(path):
+    try:
+        return open(path).read()
+    except OSError as error:
+        return type(error).__name__
+def fills(size):
+    try:
+        return len(bytearray(size))
+    except MemoryError:
+        return 0
+def writes(path, size=1):
+    try:
+        with open(path, "wb") as file:
+            return file.write(bytes(size)) == size
+    except OSError:
+        return False
+secret, kept, own = PATHS
+print(json.dumps({
+    "user": os.getuid(),
+    "work": os.getcwd(),
+    "environment": dict(os.environ),
+    "interfaces": [name for _, name in socket.if_nameindex()],
+    "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
+    "secret": reads(secret),
+    "kept": reads(kept),
+    "unmounts": os.system(f"umount {os.path.dirname(secret)} 2>/dev/null"),
+    "still secret": reads(secret),
+    "writes kept": writes(kept + "more"),
+    "writes own": writes(own + "/work/a"),
+    "writes much": writes(own + "/work/b", 200_000_000),
+    "memory": fills(100_000_000) > 0,
+    "much memory": fills(2_000_000_000) > 0,
+    "mounts": os.system("mount -t tmpfs none /mnt 2>/dev/null"),
+}))
+"""
+
+RUN = (
+    "import json, sys; from courseware.classroom import sandbox; sandbox.become(json.loads(sys.argv[1]), sys.argv[2:])"
+)
+SOURCES = str(Path(sandbox.__file__).parents[2])
+
+
+@pytest.fixture
+def place():
+    """A folder that every user may enter, with a secret in one part and the sandbox's own in another."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    for name in ("hidden/kept", "own/work", "own/home", "own/tmp"):
+        (folder / name).mkdir(parents=True)
+    (folder / "hidden" / "secret").write_text("the marks")
+    (folder / "hidden" / "kept" / "text").write_text("the course")
+    (folder / "hidden" / "kept").chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def spy(place, layers, *, started_by=0):
+    """What the program in the sandbox reports."""
+    root = started_by == 0 and os.geteuid() == 0
+    settings = {
+        "own": str(place / "own"),
+        "user": 51_234 if root else 0,
+        "hide": [str(place / "hidden"), str(place / "missing")],
+        "keep": [str(place / "hidden" / "kept")],
+        "layers": layers,
+        "memory": 1_000_000_000,
+        "environment": {"PATH": os.defpath},
+    }
+    paths = [str(place / "hidden" / "secret"), str(place / "hidden" / "kept" / "text"), str(place / "own")]
+    program = ["/usr/bin/python3", "-I", "-c", SPY.replace("PATHS", repr(paths))]
+    user = {"user": started_by, "group": started_by, "extra_groups": []} if started_by else {}
+    if started_by:
+        subprocess.run(["chown", "-R", str(started_by), place / "own"], check=True)
+    interpreter = sys.executable if root or not started_by else "/usr/bin/python3"
+    command = [interpreter, "-c", RUN, json.dumps(settings), *program]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCES, "SECRET": "a key"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **user)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def layers_of(user):
+    """What `layers` finds for this user."""
+    if user == os.geteuid():
+        return sandbox.layers()
+    script = "import json; from courseware.classroom import sandbox; print(json.dumps(sandbox.layers()))"
+    known = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCES}
+    command = ["/usr/bin/python3", "-c", script]
+    return json.loads(subprocess.check_output(command, env=known, user=user, group=user, extra_groups=[]))
+
+
+@pytest.fixture(params=["root", "user"])
+def starter(request):
+    """Who starts the sandbox; both where the tests run as root."""
+    if request.param == "root":
+        return os.geteuid()
+    if os.geteuid() != 0:
+        pytest.skip("the other case is this user")
+    if not Path("/usr/bin/python3").exists():
+        pytest.skip("no Python that every user can run")
+    return 51_235
+
+
+def test_limits_hold_without_any_layer(place, starter):
+    seen = spy(place, [], started_by=starter)
+    assert seen["work"] == str(place / "own" / "work")
+    assert seen["environment"].keys() - {"LC_CTYPE"} == {"PATH", "HOME", "TMPDIR", "PWD", "OLDPWD"}
+    assert seen["environment"]["HOME"] == str(place / "own" / "home")
+    assert (seen["memory"], seen["much memory"]) == (True, False)
+    assert (seen["writes own"], seen["writes much"]) == (True, False)
+    assert seen["user"] == (51_234 if starter == os.geteuid() == 0 else starter)
+    assert seen["user"] != 0
+
+
+def test_layers_hide_what_is_to_be_hidden(place, starter):
+    layers = layers_of(starter)
+    if not layers:
+        pytest.skip("this system lets this user make no namespaces")
+    seen = spy(place, layers, started_by=starter)
+    assert seen["interfaces"] == ["lo"]
+    assert seen["secret"] == seen["still secret"] == "FileNotFoundError"
+    assert seen["unmounts"] != 0 and seen["mounts"] != 0
+    assert seen["kept"] == "the course"
+    assert (seen["writes own"], seen["writes kept"]) == (True, False)
+    assert not seen["much memory"]
+    assert seen["user"] not in (0, 51_235)
+    if "--pid" in layers:
+        assert seen["processes"] <= 3
+
+
+def test_nothing_is_hidden_without_layers(place, starter):
+    """So the tests above see what the layers do."""
+    assert spy(place, [], started_by=starter)["secret"] == "the marks"
+
+
+def test_a_system_without_namespaces_has_no_layers(monkeypatch):
+    monkeypatch.setattr(sandbox, "_runs", lambda command: False)
+    assert sandbox.layers() == []
+    monkeypatch.setattr(sandbox, "_runs", lambda command: "--pid" not in command)
+    assert "--net" in sandbox.layers() and "--pid" not in sandbox.layers()
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", "")
+    assert sandbox.layers() == []

@@ -1,0 +1,308 @@
+"""The web pages: what they are made of, and in a browser without network what they show when a control moves."""
+
+import base64
+import os
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser import FLAGS, chromium
+from nbformat import v4
+from pictures import differ, example, pixels
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
+
+from courseware import notebooks
+from courseware.site import frames, pages
+from posenc.live import text
+
+NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
+PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("*.ipynb")))]
+
+# Drawn anew, these show another picture than the notebook: one of models that are not trained here, and one of what
+# this machine measured.
+OTHER_PICTURES = {"stripes", "yours"}
+
+# ------------------------------------------------------------------- pages
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("02_additive_encodings.ipynb", "02_additive_encodings.html"),
+        ("notebooks/02_additive_encodings.ipynb#cell-id=1a2b", "02_additive_encodings.html#cell-id=1a2b"),
+        ("../README.md", "index.html"),
+        ("../README.md#Start", "index.html#Start"),
+        ("#1-Count", "#1-Count"),
+        ("https://example.org/a.ipynb", "https://example.org/a.ipynb"),
+    ],
+)
+def test_links_lead_to_pages(url, expected):
+    assert pages.page_of(url) == expected
+
+
+def test_markdown_needs_no_script():
+    html = pages.markdown("# 1 Sines & *more*\n\nFor $a^2$ see [there](x.ipynb).\n\n$$\\omega_i$$")
+    assert '<h1 id="1-Sines-&amp;-more">1 Sines &amp; <em>more</em></h1>' in html
+    assert '<a href="x.html">' in html
+    assert html.count("<math") == 2 and "$" not in html and "<msup>" in html
+    assert 'src="data:image/png;base64,' in pages.markdown("![A picture.](README.png)")
+
+
+def a_notebook(*cells):
+    return v4.new_notebook(cells=[v4.new_markdown_cell("# A title\n\n## First\n\n## Second"), *cells])
+
+
+def a_page(*cells, **more):
+    return pages.page(a_notebook(*cells), name="a.html", title="A title", pages=[], **{"figures": {}, **more})
+
+
+def test_a_page_has_its_sections_and_its_solutions_folded():
+    solution = v4.new_code_cell("def turn_solution(): pass", metadata={"tags": ["solution"]}, id="abc")
+    html = a_page(solution, v4.new_code_cell("2 < 3", id="def"))
+    assert html.startswith("<!DOCTYPE html>") and "<title>A title</title>" in html
+    assert re.findall('<li><a href="(.*?)">', html) == ["#First", "#Second"]
+    folded = re.search('<details class="solution">(.*?)</details>', html, re.DOTALL)[1]
+    assert 'id="cell-id=abc"' in folded and "turn_solution" in folded
+    assert 'id="cell-id=def"' not in folded and 'id="cell-id=def"' in html
+
+
+def test_a_cell_that_moves_ends_in_the_name_of_a_figure_with_controls():
+    outputs = [
+        v4.new_output("execute_result", data={"text/plain": "Figure: A dot. Controls: x, 0 to 9, at 0."})
+    ]
+    assert pages.moves(v4.new_code_cell("dots = dot()\ndots", outputs=outputs))
+    assert not pages.moves(v4.new_code_cell("dot()", outputs=outputs))
+    assert not pages.moves(v4.new_code_cell("dots"))
+    assert not pages.moves(v4.new_markdown_cell("dots"))
+
+
+def test_a_figure_is_made_by_the_cells_that_it_needs():
+    cells = [
+        v4.new_code_cell("from posenc.live import Live, canvas"),
+        v4.new_code_cell("raise ValueError('not needed')"),
+        v4.new_code_cell(
+            "def alt():\n    raise NotImplementedError", metadata={"tags": ["exercise"], "ex": {"id": "alt"}}
+        ),
+        v4.new_code_cell(
+            'def alt_solution():\n    return "A blank."\n\n\nalt = use("alt", alt, alt_solution)',
+            metadata={"tags": ["solution"]},
+        ),
+        v4.new_code_cell("blank = Live(canvas(), print, moving={}, controls={}, alt=alt())\nblank"),
+    ]
+    assert pages.figure(v4.new_notebook(cells=cells), 4).alt == "A blank."
+
+
+def test_a_page_stops_where_the_next_cell_looks():
+    sources = (
+        "live",
+        "for p in (-1.7, 0.0):\n    live.set(p=p, q=3, r=r)\nother.set(s=4)\nlive.set(**all)",
+        "live.set(q=5)",
+    )
+    notebook = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
+    notebook.cells.insert(1, v4.new_markdown_cell("live.set(q=6)"))
+    assert pages.asked(notebook, 0) == {"p": {-1.7, 0.0}, "q": {3.0}}
+    assert pages.asked(notebook, 3) == {}
+
+
+def test_a_text_box_stays_in_the_notebook(monkeypatch):
+    monkeypatch.setattr(frames, "STATES", 100)
+    live = example(words=text("your words"))
+    cell = v4.new_code_cell("live", id="abc")
+    data, metadata = live._repr_mimebundle_()
+    data = {kind: data[kind] for kind in ("image/png", "text/plain")}
+    cell.outputs = [v4.new_output("execute_result", data=data, metadata=metadata)]
+    html = a_page(cell, figures={"abc": frames.frames(live)})
+    assert "The notebook also has a line to type in: your words." in html
+    assert re.findall('<input id="abc-(\\w+)".*? type="(\\w+)"', html) == [
+        ("x", "range"),
+        ("y", "range"),
+        ("hold", "checkbox"),
+    ]
+
+
+def test_a_page_over_the_limit_fails(tmp_path, monkeypatch, capsys):
+    (tmp_path / "01_a.ipynb").write_text(notebooks.text(a_notebook()))
+    assert pages.main(tmp_path, tmp_path / "site") == 0
+    assert re.search(r"01_a.html +0\.0\d MB +0 pictures in 0 figures", capsys.readouterr().out)
+    monkeypatch.setattr(pages, "LIMIT", 1000)
+    assert pages.main(tmp_path, tmp_path / "site") == 1
+    assert "More than 0.001 MB: index.html, 01_a.html" in capsys.readouterr().err
+
+
+# ----------------------------------------------------------- in the browser
+
+
+def in_browser(test):
+    """These measure no times, so other tests may run beside them."""
+    missing = pytest.mark.skipif(not chromium(), reason="no Chromium is installed: apt-get install chromium")
+    return pytest.mark.slow(missing(test))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A folder with the notebooks and the whole site; chapter 3 trains for a single step."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        (folder / path.name).write_text(path.read_text().replace("steps=500", "steps=1"))
+    assert pages.main(folder, folder / "site") == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        no_sandbox = ["--no-sandbox"] * (os.geteuid() == 0)
+        yield playwright.chromium.launch(executable_path=chromium(), args=FLAGS + no_sandbox)
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def page(built, browser, request) -> Iterator[Page]:
+    """A page, opened without network."""
+    page = browser.new_page(offline=True)
+    page.asked, page.said = [], []  # the addresses that it asked for, and what it said on the console
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.goto((built / "site" / request.param).as_uri())
+    page.wait_for_function("!document.querySelector('.live canvas[hidden]')")
+    yield page
+    page.close()
+
+
+def seen(figure: Locator) -> bytes:
+    """The picture on the canvas, as PNG."""
+    url = figure.locator("canvas").evaluate("canvas => canvas.toDataURL()")
+    return base64.b64decode(url.partition(",")[2])
+
+
+def stands(figure: Locator) -> list[int]:
+    """The stop of each control."""
+    boxes = figure.locator(".control")
+    return boxes.evaluate_all("boxes => boxes.map(box => chosen([...box.querySelectorAll('input')]))")
+
+
+def move(control: Locator) -> None:
+    """Give it another value with the keyboard: a slider goes on by a stop or, from the last, back to the first."""
+    handle = control.locator("input:checked, input:not([type=radio])").first
+    handle.focus()
+    if control.locator("output").count():
+        at_end = handle.evaluate("input => input.value === input.max")
+        handle.press("Home" if at_end else "ArrowRight")
+    else:
+        handle.press("ArrowDown" if control.locator("legend").count() else "Space")
+    assert control.evaluate("box => box.contains(document.activeElement)")
+
+
+@in_browser
+def test_a_page_needs_nothing_but_itself(page):
+    assert [url for url in page.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert page.said == []
+
+
+@in_browser
+@pytest.mark.parametrize("width", [360, 800, 1920])
+def test_a_page_fits_its_window(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    beyond = "e => e.getBoundingClientRect().right > innerWidth && e.checkVisibility()"
+    wide = page.evaluate(f"[...document.body.querySelectorAll('*')].filter({beyond}).map(e => e.outerHTML)")
+    assert [element[:100] for element in wide] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate(  # every token of a class has the same colours, so five of each are enough, of thousands
+        """const count = {};
+        for (const span of document.querySelectorAll('.highlight span[class]'))
+            if ((count[span.className] = (count[span.className] ?? 0) + 1) > 5) span.replaceWith(span.textContent);
+        """
+    )
+    found = Axe().run(page).response["violations"]
+    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
+
+
+@in_browser
+def test_figures_start_as_stored_and_move_as_drawn(page, built):
+    path = built / f"{Path(page.url).stem}.ipynb"
+    notebook = notebooks.read(path) if path.exists() else v4.new_notebook()
+    for number, cell in enumerate(notebook.cells):
+        figure = page.locator(f'[id="cell-id={cell.id}"] .live')
+        if not figure.count():
+            continue
+        variable, output = cell.source.splitlines()[-1], cell.outputs[0]
+        stored = base64.b64decode(output.data["image/png"])
+        assert variable in OTHER_PICTURES or not differ(pixels(seen(figure)), pixels(stored)), variable
+        assert figure.get_by_role("img").get_attribute("aria-label") == output.metadata["image/png"]["alt"]
+        for control in figure.locator(".control").all():
+            what = f"{variable}, {control.inner_text()}"
+            before, at = seen(figure), stands(figure)
+            for _ in range(4):  # one stop may leave the picture as it is
+                move(control)
+                if seen(figure) != before:
+                    break
+            else:
+                pytest.fail(f"{what}: the picture stayed")
+            assert stands(figure) != at, what
+            assert figure.locator(".says[role=status]").inner_text(), f"{what}: says nothing"
+        if variable != "yours":
+            live = pages.figure(notebook, number)
+            stops = frames.stops(live, pages.asked(notebook, number))
+            live.set(**{name: stops[name][stop] for name, stop in zip(stops, stands(figure))})
+            assert not differ(pixels(seen(figure)), pixels(live.png())), variable
+            assert figure.locator(".says[role=status]").text_content() == frames.says(live)
+
+
+@in_browser
+def test_a_lock_holds_on_the_page_too(built, browser):
+    page = browser.new_page(offline=True)
+    page.goto((built / "site" / "04_rotary_encoding.html").as_uri())
+    figure = page.locator(".live", has=page.get_by_label("lock m − n"))
+    m, n, lock = (
+        figure.get_by_label(label, exact=True) for label in ("m (position)", "n (position)", "lock m − n")
+    )
+    shown = figure.locator("output")
+    figure.locator("canvas").wait_for()
+    assert shown.all_inner_texts() == ["7", "4"]
+    m.press("End")
+    high, low = map(int, shown.all_inner_texts())
+    assert high > 18 and high - low == 3
+    n.press("Home")
+    high, low = map(int, shown.all_inner_texts())
+    assert low < 4 and high - low == 3
+    assert "m − n = 3, kept" in figure.locator(".says[role=status]").text_content()
+    lock.press("Space")
+    m.press("End")
+    assert shown.nth(1).inner_text() == str(low)
+
+
+@in_browser
+def test_without_scripts_the_stored_picture_stands(built, browser):
+    page = browser.new_page(java_script_enabled=False)
+    page.goto((built / "site" / "05_what_it_costs.html").as_uri())
+    for figure in page.locator(".live").all():
+        assert figure.locator("img").is_visible() and figure.locator("img").get_attribute("alt")
+        assert not figure.locator("canvas").is_visible() and not figure.locator(".controls").is_visible()
+        assert figure.locator("noscript p").is_visible()
+
+
+@in_browser
+def test_no_link_is_dead(built):
+    pages = {path.name: path.read_text() for path in (built / "site").iterdir()}
+    ids = {name: re.findall('id="(.*?)"', html) for name, html in pages.items()}
+    assert sorted(pages) == sorted(PAGES)
+    links = 0
+    for name, html in pages.items():
+        assert len(ids[name]) == len(set(ids[name]))
+        for link in re.findall('href="(.*?)"', html):
+            to, _, anchor = unquote(unescape(link)).partition("#")
+            if not to.startswith("http"):
+                links += 1
+                assert (to or name) in pages, f"{name}: {link}"
+                assert not anchor or anchor in map(unescape, ids[to or name]), f"{name}: {link}"
+    assert links > 100

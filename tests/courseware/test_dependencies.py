@@ -1,0 +1,120 @@
+"""Which cells grading runs, and what is left of a chapter without its trainings."""
+
+from pathlib import Path
+
+import pytest
+from nbformat import v4
+
+from courseware.dependencies import defined, needed_cells, used, without_training
+from courseware.notebooks import read
+
+CHAPTERS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("[0-9]*.ipynb"))
+SLIDERS_OF_TRAINED_MODELS = {"stripes"}
+
+
+def needs(*sources, graded=None):
+    cells = [v4.new_code_cell(source) for source in sources]
+    return sorted(needed_cells(cells, [len(cells) - 1] if graded is None else graded))
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        (["import math", "slow()", "math.pi"], [0, 2]),
+        (["import math as m", "from math import pi, e as n", "n"], [1, 2]),
+        (["a = 1", "b = a", "slow = b", "def f():\n    return b", "check(f)"], [0, 1, 3, 4]),
+        (["a = 1", "a = 2", "a"], [1, 2]),
+        (["a = 1", "a += 1", "a"], [0, 1, 2]),
+        (["a = {}", "a[1] = 2", "a[2] = 3", "b = {}", "b[1] = 0", "a"], [0, 1, 2, 5]),
+        (["a = A()", "a.b.c[0] = 1", "a"], [0, 1, 2]),
+        (["a = b = 1", "def f(a):\n    b = a\n    return b", "f"], [1, 2]),
+        (["d = 8", "class Model:\n    width = d", "Model()"], [0, 1, 2]),
+        (["n = 1", "f = lambda x, y=n: x", "f"], [0, 1, 2]),
+        (["n = 1", "[n for n in range(3)]"], [1]),
+        (["n = 1", "f = [x + n for x in range(3)]", "f"], [0, 1, 2]),
+        (
+            ["for i in range(3):\n    last = i", "with open(last) as file:\n    text = file", "text"],
+            [0, 1, 2],
+        ),
+        (["if (n := 3) > 2:\n    pass", "n"], [0, 1]),
+        (["while True: pass", "from helper import *", "f(1)"], [1, 2]),
+        (["%run helper.py", "f(1)"], [0, 1]),
+        (["%matplotlib inline\nimport math", "!ls", "math"], [0, 2]),
+        (["def f(:", "f"], [1]),
+        (["a = 1", "def f():\n    return a", 'f = use("f", f)', "f()"], [0, 1, 3]),
+        (["def f(): pass", 'f = use("f", f, f_solution)\n', "f()"], [0, 2]),
+        (["f(1)", "a = 2", "def f(x):\n    return a"], [1, 2]),
+        (["print(1)"], [0]),
+    ],
+)
+def test_needed(sources, expected):
+    assert needs(*sources) == expected
+
+
+def test_prose_defines_nothing():
+    cells = [v4.new_markdown_cell("a = 1"), v4.new_raw_cell("a = 1"), v4.new_code_cell("a")]
+    assert needed_cells(cells, [2]) == {2}
+
+
+def test_a_name_comes_from_above():
+    assert needs("check(f)", "def f(): pass", graded=[0]) == [0]
+
+
+def test_names():
+    assert defined("import a.b\nc, (d, *e) = 1, 2\nf: int = 3\ndef g(h): i = 1\n") == {"a", *"cdefg"}
+    assert used("def f(x):\n    def g():\n        return x + y\n    return g\nz") == {"y", "z"}
+    assert used("def f():\n    global n\n    n = m") == {"m"}
+
+
+def test_what_cannot_be_read_does_no_harm():
+    for source in ("(" * 5000, "\0", "é = ", "x = 1\n\tif"):
+        assert defined(source) == used(source) == set()
+
+
+def left(*sources):
+    cells = [v4.new_code_cell(source) for source in sources]
+    return [cell.source for cell in without_training(v4.new_notebook(cells=cells)).cells]
+
+
+def test_a_training_goes_with_all_that_needs_it():
+    helper = "def fit(x):\n    train(x)"
+    chapter = [
+        "from posenc.models import train",
+        helper,
+        "fit(1)",
+        "loss = 2",
+        "model = fit(2)",
+        "print(model)",
+        "print(loss)",
+    ]
+    assert left(*chapter) == [chapter[0], "loss = 2", "print(loss)"]
+
+
+def test_a_name_that_is_defined_again_is_good_again():
+    assert left("x = train()", "x = 1", "print(x)") == ["x = 1", "print(x)"]
+
+
+def test_training_stays_out_where_it_is_imported_again():
+    assert left("train(1)", "from posenc.models import train", "train(2)") == [
+        "from posenc.models import train"
+    ]
+
+
+def test_text_stays_and_the_original_is_left_alone():
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("train(x)"), v4.new_code_cell("train(x)")])
+    assert [cell.cell_type for cell in without_training(notebook).cells] == ["markdown"]
+    assert len(notebook.cells) == 2
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_no_chapter_loses_an_exercise_or_a_slider(path):
+    whole = read(path)
+    short = {cell.source for cell in without_training(whole).cells}
+    lost = [cell.source for cell in whole.cells if cell.source not in short]
+    swept = {source.partition(".sweep()")[0].split()[-1] for source in lost if ".sweep()" in source}
+    assert swept <= SLIDERS_OF_TRAINED_MODELS
+    assert not [
+        cell.source
+        for cell in whole.cells
+        if set(cell.metadata.get("tags", [])) & {"exercise", "check", "solution"} and cell.source in lost
+    ]

@@ -1,0 +1,445 @@
+"""Set-up: each thing that can go wrong is provoked, and the files that describe the environment agree."""
+
+import ast
+import importlib.metadata
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from courseware import install
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """What set-up reads, in a folder with a space in its name, and a machine without a network."""
+    folder = tmp_path / "my course"
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "src/courseware/install.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "notebooks").mkdir()
+    (folder / "notebooks" / "02_second.ipynb").touch()
+    (folder / "notebooks" / "01_first.ipynb").touch()
+    return folder
+
+
+@pytest.fixture
+def python(tmp_path):
+    """This interpreter, in a folder with a space in its name."""
+    return program(tmp_path / "my programs" / "python", f'exec "{sys.executable}" "$@"')
+
+
+def program(path, script):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def installed(checkout):
+    """The same after an install that ran to its end. Its python only prints how it was called."""
+    program(checkout / ".venv" / "bin" / "python", 'echo "started: $*"')
+    stamp(checkout, "developer")
+    return checkout
+
+
+def stamp(checkout, audience):
+    script = "import sys; sys.path.insert(0, 'src/courseware'); import install; print(install.fingerprint())"
+    fingerprint = subprocess.check_output([sys.executable, "-c", script], cwd=checkout, text=True)
+    (checkout / ".venv" / "installed").write_text(f"{fingerprint.strip()} {audience}\n")
+
+
+@pytest.fixture
+def offline():
+    """Environment variables for a pip that knows one index, on a port where nobody listens."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        closed = server.getsockname()[1]
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "MAKE", "MFLAGS"))
+    }
+    return kept | {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_INDEX_URL": f"http://127.0.0.1:{closed}/simple",
+        "PIP_RETRIES": "1",
+        "PIP_NO_CACHE_DIR": "1",
+    }
+
+
+def run(checkout, *command, **environment):
+    """(exit status, everything printed) of a command in the checkout, which never shows a traceback."""
+    inherited = environment.pop("environment", os.environ)
+    done = subprocess.run(
+        command,
+        cwd=checkout,
+        env={**inherited, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stdout
+    return done.returncode, done.stdout
+
+
+def set_up(checkout, *arguments, prelude="", **environment):
+    """Run install.py; the prelude changes the interpreter that it finds itself in."""
+    script = f"import runpy, sys; sys.argv = ['install.py', *sys.argv[1:]]; {prelude}\n"
+    script += "runpy.run_path('src/courseware/install.py', run_name='__main__')"
+    return run(checkout, sys.executable, "-c", script, *arguments, **environment)
+
+
+# ---------------------------------------------------------- what can go wrong
+
+
+def test_every_old_interpreter_can_read_the_script():
+    ast.parse((ROOT / "src" / "courseware" / "install.py").read_text(), feature_version=(3, 6))
+
+
+OLD = "sys.version_info = (3, 8, 18, 'final', 0)"
+
+
+def test_python_is_too_old(checkout, tmp_path):
+    status, printed = set_up(checkout, "lab", prelude=OLD, PATH=str(tmp_path / "bin"))
+    assert status == 1
+    assert (
+        "This is Python 3.8; the course needs 3.11 or newer, and there is none on the PATH. Install"
+        in printed
+    )
+    assert not (checkout / ".venv").exists()
+
+
+def test_python_is_too_old_and_a_newer_one_is_named(checkout, tmp_path):
+    program(tmp_path / "bin" / "python3.11", "exit 127")  # a version manager's, for a version that it has not
+    program(tmp_path / "bin" / "python3.12", "exit 0")
+    status, printed = set_up(checkout, "lab", prelude=OLD, PATH=str(tmp_path / "bin"))
+    assert status == 1
+    assert printed.strip().endswith("You have one: run  make lab PYTHON=python3.12")
+
+
+@pytest.mark.parametrize("name", [f"python3.{minor}" for minor in range(6, 11)])
+def test_a_real_old_interpreter(checkout, name):
+    if (
+        not shutil.which(name)
+        or subprocess.run([name, "-c", ""], check=False, capture_output=True).returncode
+    ):
+        pytest.skip(f"no {name} here")
+    status, printed = run(checkout, "make", "lab", f"PYTHON={name}")
+    assert status == 2
+    assert f"This is Python {name[6:]}; the course needs 3.11 or newer" in printed
+
+
+def test_there_is_no_python(checkout):
+    status, printed = run(checkout, "make", "lab", "PYTHON=python3.99")
+    assert status == 2
+    assert "There is no python3.99 here. Install Python 3.11 or newer" in printed
+
+
+@pytest.mark.parametrize("module", ["venv", "ensurepip"])
+def test_there_is_no_venv_module(checkout, tmp_path, module):
+    (tmp_path / f"{module}.py").write_text("raise ImportError('it is in another package')")
+    status, printed = set_up(checkout, "lab", PYTHONPATH=str(tmp_path))
+    assert status == 1
+    assert "venv module is missing or incomplete" in printed
+    assert "sudo apt install python3-venv" in printed
+    assert not (checkout / ".venv").exists()
+
+
+@pytest.mark.slow
+def test_there_is_no_network(checkout, offline, python):
+    left_over = checkout / ".venv" / "of an install that was interrupted"
+    left_over.mkdir(parents=True)
+    status, printed = run(checkout, "make", "lab", f"PYTHON={python}", environment=offline)
+    assert status == 2
+    assert not left_over.exists()
+    assert "pip could not reach the package index. Check the network" in printed
+    assert (checkout / ".venv").exists()
+    assert not (checkout / ".venv" / "installed").exists(), "a half-finished install counts as finished"
+
+
+@pytest.mark.parametrize(
+    ("complaint", "sentence"),
+    [
+        ("ERROR: Could not install: [Errno 28] No space left on device", "The disk is full."),
+        ("ERROR: something else", "its reason is above. Run make again"),
+    ],
+)
+def test_pip_fails_otherwise(installed, complaint, sentence):
+    program(installed / ".venv" / "bin" / "python", f"echo '{complaint}' >&2; exit 1")
+    (installed / "constraints.txt").write_text("")
+    status, printed = set_up(installed, "lab")
+    assert status == 1
+    assert complaint in printed
+    assert sentence in printed
+
+
+def test_unknown_arguments(checkout):
+    assert set_up(checkout, "lba") == (1, f"\n{install.__doc__}\n")
+
+
+# -------------------------------------------------------------------- ports
+
+
+@pytest.fixture
+def taken():
+    """A port that somebody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_port_of_ones_own_is_in_use(installed, taken, python):
+    status, printed = run(installed, "make", "lab", f"PORT={taken}", f"PYTHON={python}")
+    assert status == 2
+    assert (
+        f"Port {taken} cannot be used (address already in use). Choose another, or leave PORT out" in printed
+    )
+    assert "started" not in printed
+
+
+def test_a_port_of_ones_own_is_free(installed, taken, python):
+    status, printed = run(installed, "make", "lab", f"PORT={taken + 1}", f"PYTHON={python}")
+    assert status == 0
+    assert f"--port={taken + 1} " in printed
+
+
+@pytest.mark.parametrize("port", ["http", "0", "65536", "-1"])
+def test_a_port_that_is_no_port(installed, port):
+    status, printed = set_up(installed, "lab", port)
+    assert status == 1
+    assert f"PORT is a number from 1 to 65535, not '{port}'" in printed
+
+
+def test_the_next_free_port_is_taken_and_named(monkeypatch, taken, capsys):
+    monkeypatch.setattr(install, "FIRST_PORT", taken)
+    port = install.choose_port(None)
+    assert port > taken
+    assert install.why_not(port) is None
+    assert capsys.readouterr().out == f"Port {taken} is in use, so the course opens on port {port}.\n"
+
+
+def test_a_free_first_port_needs_no_word(monkeypatch, taken, capsys):
+    monkeypatch.setattr(install, "FIRST_PORT", taken + 1)
+    assert install.choose_port(None) == taken + 1
+    assert capsys.readouterr().out == ""
+
+
+# ----------------------------------------------- what is installed, and when
+
+
+def test_the_second_call_starts_at_once(installed, python):
+    start = time.monotonic()
+    status, printed = run(installed, "make", "lab", f"PYTHON={python}")
+    assert status == 0
+    (line,) = [line for line in printed.splitlines() if "started" in line]
+    assert "-m jupyterlab" in line
+    assert "--ip=127.0.0.1" in line
+    assert "token" not in line, "JupyterLab's own token is on unless it is told otherwise"
+    assert line.endswith("/my course/notebooks/01_first.ipynb")
+    assert time.monotonic() - start < 5
+
+
+def test_a_finished_install_needs_no_new_python(installed):
+    status, printed = set_up(installed, "lab", prelude=OLD)
+    assert status == 0
+    assert "started" in printed
+
+
+def test_what_learners_have_is_not_enough_for_developers(installed):
+    stamp(installed, "learner")
+    assert "pip install" not in set_up(installed, "lab")[1]
+    assert "pip install" in set_up(installed, "dev")[1]
+    assert "pip install" not in set_up(installed, "lab")[1]
+    assert "pip install" not in set_up(installed, "dev")[1]
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_a_change_installs_again_and_keeps_what_developers_have(installed, name):
+    with (installed / name).open("a") as file:
+        file.write("\n# changed\n")
+    assert (
+        "pip install --disable-pip-version-check -c constraints.txt -e .[dev]" in set_up(installed, "lab")[1]
+    )
+    assert "pip install" not in set_up(installed, "dev")[1]
+
+
+def test_learners_get_no_tools_of_developers(installed):
+    stamp(installed, "learner")
+    (installed / "constraints.txt").write_text("")
+    assert re.search(r"-e \.$", set_up(installed, "lab")[1], re.MULTILINE)
+
+
+def test_the_classroom_gets_what_the_course_has_not(installed):
+    """The stand-in for .venv's python makes no environment, so this one stands there with a python that prints."""
+    for venv in (".venv", ".venv-classroom"):
+        (installed / venv / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    program(installed / ".venv-classroom" / "bin" / "python", 'echo "classroom: $*"')
+    status, printed = set_up(installed, "classroom")
+    assert status == 0
+    assert "started: -m venv --clear --without-pip" in printed
+    assert re.search(
+        r"classroom: -m pip install .*-c constraints.txt posenc\[classroom\]$", printed, re.MULTILINE
+    )
+    sees = installed / ".venv-classroom" / "lib" / "python3.11" / "site-packages" / "course.pth"
+    course = installed / ".venv" / "lib" / "python3.11" / "site-packages"
+    assert sees.read_text().splitlines() == [str(course), str(installed / "src")]
+    assert set_up(installed, "classroom") == (0, ""), "a second call installs nothing"
+    (installed / "constraints.txt").write_text("")
+    assert "classroom: -m pip install" in set_up(installed, "classroom")[1]
+
+
+def test_one_install_at_a_time(installed):
+    with (installed / "constraints.txt").open("a") as file:
+        file.write("# changed\n")
+    log = installed / "log"
+    program(installed / ".venv" / "bin" / "python", f'echo start >> "{log}"; sleep 0.5; echo end >> "{log}"')
+    script = [sys.executable, "src/courseware/install.py", "dev"]
+    both = [subprocess.Popen(script, cwd=installed, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait(30) for process in both] == [0, 0]
+    assert log.read_text().split() == ["start", "end"], "the second finds what the first has installed"
+
+
+DAMAGE = {
+    "no stamp": lambda venv: (venv / "installed").unlink(),
+    "an empty stamp": lambda venv: (venv / "installed").write_text(""),
+    "no python": lambda venv: (venv / "bin" / "python").unlink(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_half_finished_install_is_made_anew(installed, damage):
+    DAMAGE[damage](installed / ".venv")
+    shows_what_it_calls = "import subprocess; subprocess.call = lambda command: print(*command) or 1"
+    status, printed = set_up(installed, "lab", prelude=shows_what_it_calls)
+    assert status == 1
+    assert "-m venv --clear" in printed
+    assert "Python could not make the folder .venv" in printed
+
+
+def test_an_interrupted_change_is_made_anew(installed):
+    program(installed / ".venv" / "bin" / "python", "kill -INT $PPID")
+    (installed / "constraints.txt").write_text("")
+    in_front = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job behind ignores it
+    )
+    status, printed = set_up(installed, "lab", prelude=in_front)
+    assert status == 1
+    assert "Stopped before the end. Run make again" in printed
+    assert not (installed / ".venv" / "installed").exists()
+
+
+# ------------------------------------------------------ files that must agree
+
+
+def pinned():
+    pins = re.findall(r"^([\w.-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+EXTRAS = PROJECT["optional-dependencies"].values()
+REQUIREMENTS = [*PROJECT["dependencies"], *(requirement for extra in EXTRAS for requirement in extra)]
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS)
+def test_constraints_hold_a_tested_version(requirement):
+    requirement = Requirement(requirement)
+    version = pinned()[canonicalize_name(requirement.name)]
+    assert requirement.specifier, f"{requirement.name} needs a range"
+    assert version in requirement.specifier
+    assert "+" not in version, "a local version is on one machine only"
+
+
+@pytest.mark.parametrize("name", pinned())
+def test_constraints_run_on_the_oldest_python(name):
+    """As far as a package is installed here: 3.11 means 3.11.0, and the 3.11.2 of Debian 12."""
+    try:
+        distribution = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("not installed here")
+    assert distribution.version.partition("+")[0] == pinned()[name]
+    assert f"{'.'.join(map(str, install.OLDEST))}.0" in SpecifierSet(
+        distribution.metadata.get("Requires-Python", "")
+    )
+
+
+def test_the_environment_file_is_in_step():
+    """Python and pip from conda, everything else from the two files that pip reads."""
+    lines = [
+        line.strip(" -") for line in (ROOT / "environment.yml").read_text().splitlines() if "  -" in line
+    ]
+    channel, python, pip, *rest = lines
+    assert channel == "conda-forge"
+    name, version = python.split("=")
+    assert name == "python"
+    assert version in SpecifierSet(PROJECT["requires-python"])
+    assert [pip, *rest] == ["pip", "pip:", "c constraints.txt", "e ."]
+
+
+def test_one_oldest_python():
+    oldest = ".".join(map(str, install.OLDEST))
+    assert PROJECT["requires-python"] == f">={oldest}"
+    assert f'python-version: "{oldest}"' in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert install.newer_python.__doc__
+    for file in ("Makefile", "src/courseware/install.py"):
+        named = re.findall(r"(\d\.\d+) or newer", (ROOT / file).read_text())
+        assert named
+        assert set(named) == {oldest}
+
+
+def test_learners_need_no_tools_of_teachers_and_developers():
+    names = {Requirement(requirement).name for requirement in PROJECT["dependencies"]}
+    assert not names & {"nbgrader", "playwright", "selenium", "pytest", "nbval", "ruff", "triton"}
+
+
+# ------------------------------------------------------------------ Makefile
+
+
+def targets():
+    return re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_make_alone_lists_the_targets():
+    status, printed = run(ROOT, "make", "--no-print-directory")
+    assert status == 0
+    assert [line.split()[1] for line in printed.splitlines()] == targets()
+    assert all(len(line.split()) > 3 for line in printed.splitlines())
+
+
+def test_every_target_can_be_made(installed):
+    for target in targets():
+        assert run(installed, "make", "-n", target)[0] == 0
+
+
+def test_clean_leaves_what_git_keeps_and_the_marks(installed):
+    inside = {"*.egg-info/": "src/posenc.egg-info", "__pycache__/": "src/courseware/__pycache__"}
+    inside[".ipynb_checkpoints/"] = "notebooks/.ipynb_checkpoints"
+    for name in (ROOT / ".gitignore").read_text().split():
+        left = installed / inside.get(name, name) / "a"
+        left.parent.mkdir(exist_ok=True)
+        left.touch()
+    assert run(installed, "make", "clean")[0] == 0
+    kept = sorted(str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file())
+    assert kept == [
+        "Makefile",
+        "classroom/a",
+        "constraints.txt",
+        "notebooks/01_first.ipynb",
+        "notebooks/02_second.ipynb",
+        "pyproject.toml",
+        "src/courseware/install.py",
+    ]

@@ -1,1 +1,0 @@
-"""A package, since tests/exercises has modules of the same names."""

@@ -1,0 +1,108 @@
+"""Chapter 2's figures: what they draw is what the subject modules compute."""
+
+import math
+
+import pytest
+import torch
+
+from posenc.additive import binary, sinusoidal
+from posenc.chapters.additive_encodings import figures
+from posenc.geometry import cosines, nearest, off_diagonal
+
+
+def test_the_framed_row_is_drawn_below_and_its_step_above():
+    live = figures.position_codes()
+    live.set(position=31)
+    for name, encode in (("binary", binary), ("sinusoidal", sinusoidal)):
+        here, following = encode(torch.tensor([31, 32]), 16)
+        assert live.artists[f"{name}, row"].get_y() == 31
+        assert live.artists[f"{name}, vector"].get_ydata().tolist() == here.tolist()
+        assert live.artists[f"{name}, step"].get_text() == f"to the next: {(here - following).norm():.2f}"
+
+
+def test_hand_waves_and_dots_agree():
+    live = figures.clock_and_waves()
+    live.set(pair=3, power=2.0, position=25)
+    sine, cosine = sinusoidal(torch.tensor(25), 32, base=100.0)[6:8].tolist()
+    assert live.artists["hand"].get_xdata()[1] == cosine and live.artists["hand"].get_ydata()[1] == sine
+    assert live.artists["now"].get_ydata() == [sine, cosine]
+    for name, value in (("sine", sine), ("cosine", cosine)):  # the curves pass through the dots
+        x, y = live.artists[name].get_data()
+        assert y[x == 25] == pytest.approx(value, abs=1e-6)
+    wavelength = 2 * math.pi * 100 ** (6 / 32)
+    assert live.artists["chosen"].get_ydata()[0] == pytest.approx(wavelength)
+    assert live.artists["once round"].get_text() == f"once round: {wavelength:.1f} positions"
+
+
+def test_the_longest_wavelength_stays_below_the_dotted_line():
+    live = figures.clock_and_waves()
+    for power in (1.0, 3.5, 5.0):
+        live.set(power=power)
+        longest, ceiling = live.artists["wavelengths"].get_ydata()[-1], live.artists["ceiling"].get_ydata()[0]
+        assert longest == pytest.approx(2 * math.pi * 10 ** (power * 30 / 32))
+        assert ceiling == pytest.approx(2 * math.pi * 10**power)
+        assert f"longest: {longest:,.0f};" in live.artists["longest"].get_text()
+
+
+@pytest.mark.parametrize("offset", [-47, -10, 0, 5, 47])
+def test_the_marked_diagonal_has_the_values_of_the_dots(offset):
+    live = figures.similarity_by_offset()
+    for sines_only in (False, True):
+        live.set(offset=offset, sines_only=sines_only)
+        values = torch.tensor(live.artists["matrix"].get_array()).diagonal(-offset)
+        assert list(live.artists["ends"].get_ydata()) == [values.min(), values.max()]
+        x, y = live.artists["diagonal"].get_data()
+        assert y[0] - x[0] == y[1] - x[1] == offset  # m − n
+        assert min(*x, *y) >= 0 and max(*x, *y) <= 48
+
+
+def test_the_readout_of_the_amplitude_counts_tokens():
+    live = figures.amplitude()
+    tokens, encodings = figures.tokens_and_positions()
+    for power, position in ((0.0, 5), (3.0, 20)):
+        live.set(power=power, position=position)
+        sums = tokens[:, None] + 2**power * encodings
+        names = torch.cdist(sums.flatten(0, 1), tokens).argmin(-1).unflatten(0, (40, 24))
+        share = (names == torch.arange(40)[:, None]).double().mean().item()
+        assert list(live.artists["now"].get_ydata()) == [pytest.approx(share), 1]
+        assert live.artists["sum"].get_ydata().tolist() == sums[0, position, :32].tolist()
+        assert live.artists["restored"].get_ydata() == pytest.approx(tokens[0, :32].numpy(), abs=1e-9)
+
+
+def test_a_matrix_that_does_not_separate_shows_it():
+    live = figures.amplitude(torch.eye(64, dtype=torch.float64))
+    live.set(power=6.0)
+    nearest, after = live.artists["now"].get_ydata()
+    assert nearest == after < 0.2
+
+
+def test_both_maps_are_cosines_of_the_same_width():
+    live = figures.sinusoid_and_table()
+    for width in (8, 768):
+        live.set(width=width)
+        drawn = torch.tensor(live.artists["sinusoidal"].get_array())
+        codes = sinusoidal(torch.arange(32), width)
+        torch.testing.assert_close(drawn, codes @ codes.T / (width / 2), rtol=0, atol=1e-5)
+        table = torch.tensor(live.artists["learned, untrained"].get_array())
+        torch.testing.assert_close(table.diagonal(), torch.ones(32))
+        assert live.artists["spread"].get_ydata()[0] == pytest.approx(off_diagonal(table).std())
+
+
+def test_the_amplitude_curve_grows_one_line_a_seed():
+    live = figures.amplitude_curve()
+    empty = live.png()
+    figures.show_shares(live, {0.3: torch.tensor([0.2, 0.3])})
+    figures.show_shares(live, {0.3: torch.tensor([0.2, 0.3]), 3: torch.tensor([0.5, 1.0])})
+    segments = torch.tensor([segment.tolist() for segment in live.artists["seeds"].get_segments()])
+    torch.testing.assert_close(segments, torch.tensor([[[0.3, 0.2], [3, 0.5]], [[0.3, 0.3], [3, 1.0]]]))
+    assert live.png() != empty
+
+
+def test_helpers_of_the_maps():
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
+    half = math.sqrt(0.5)
+    torch.testing.assert_close(
+        cosines(vectors), torch.tensor([[1.0, 0.0, half], [0.0, 1.0, half], [half, half, 1.0]])
+    )
+    assert off_diagonal(torch.arange(9).reshape(3, 3)).tolist() == [1, 2, 3, 5, 6, 7]
+    assert nearest(torch.tensor([[0.9, 0.2], [2.0, 5.0]]), vectors).tolist() == [0, 2]

@@ -1,0 +1,114 @@
+"""Chapter 5's figures: what they draw is what is counted, simulated and handed to them."""
+
+import pytest
+import torch
+
+from posenc.chapters.what_it_costs import figures
+from posenc.rotary import angles, rotate
+from posenc.timing import count_bytes
+
+
+@pytest.fixture(scope="module")
+def roof():
+    return figures.roofline()
+
+
+@pytest.mark.parametrize("length, d", [(32, 32), (1024, 64), (65_536, 256)])
+def test_operations_a_byte_by_hand(roof, length, d):
+    n, t, square = 8 * length * d, length * d, 8 * length**2
+    roof.set(power=length.bit_length() - 1, d=d)
+    expected = {
+        "add a vector": n / (2 * n + t),
+        "rotate, with cat": 3 * n / (10 * n + 2 * t),
+        "rotate, one kernel": 3 * n / (2 * n + t),
+        "add a dense bias": square / (3 * square),
+        "scores of one query": 2 * n / (8 * d + n + 8 * length),
+        "scores of all": 2 * d * square / (2 * n + square),
+    }
+    for name, numbers in expected.items():
+        x, y = (values[0] for values in roof.artists[name].get_data())
+        assert x == pytest.approx(numbers / 4)  # four bytes a number
+        assert y == pytest.approx(min(25e9 * x, 100e9))
+    assert (
+        f"T = {length:,}, d = {d}: scores of all, {expected['scores of all'] / 4:.1f}"
+        in roof.artists["readout"].get_text()
+    )
+
+
+def test_all_marks_are_inside_the_frame(roof):
+    axes = roof.figure.axes[0]
+    for power in (5, 16):
+        for d in (32, 256):
+            roof.set(power=power, d=d)
+            for name, mark in roof.artists.items():
+                if name != "readout":
+                    (x,), (y,) = mark.get_data()
+                    assert axes.get_xlim()[0] < x < axes.get_xlim()[1]
+                    assert axes.get_ylim()[0] < y < axes.get_ylim()[1]
+
+
+def test_the_roof_is_the_machines(roof):
+    live = figures.roofline(bytes_per_second=1e12, flops=1e14)
+    assert live.alt == roof.alt  # no measured number is in the words
+    live.set(power=16, d=256)
+    assert live.artists["scores of all"].get_ydata()[0] == 1e14
+    x, y = (values[0] for values in live.artists["add a vector"].get_data())
+    assert y == pytest.approx(1e12 * x)
+
+
+def test_what_the_figure_counts_is_a_rotation():
+    x, angle = torch.randn(2, 6, 8), angles(torch.arange(6), 8)
+    cos, sin = angle.cos().float().repeat(1, 2), angle.sin().float().repeat(1, 2)
+    expected = rotate(x, angle, layout="half_split")
+    torch.testing.assert_close(figures.rotate_with_cat(x, cos, sin), expected)
+    counted = count_bytes(figures.operations(6, 8)["rotate, with cat"][0]).bytes
+    eight = torch.ones(8, 6, 8)
+    assert counted == count_bytes(lambda: figures.rotate_with_cat(eight, cos, sin)).bytes
+
+
+@pytest.mark.parametrize(
+    "way, cold, third",
+    [
+        ("host, no wait", 80, 5),
+        ("host, wait", 80, 45),
+        ("events", 80, 40),
+        ("events, flush", 80, 80),
+        ("events, flush", 10, 10),
+    ],
+)
+def test_the_time_axis_shows_what_is_read(way, cold, third):
+    live = figures.timeline()
+    live.set(way=way, cold=cold)
+    start, end = live.artists["read"].get_segments()[-1][:, 0]
+    assert end - start + 1.6 == pytest.approx(third)  # drawn a little shorter
+    assert live.artists["readout"].get_text().startswith(f"reads {third} µs in the third call")
+    assert len(live.artists["kernels"].get_paths()) == 3
+    assert len(live.artists["flushes"].get_paths()) == (3 if way == "events, flush" else 0)
+    right = max(path.vertices[:, 0].max() for path in live.artists["kernels"].get_paths())
+    assert right < live.figure.axes[0].get_xlim()[1]
+
+
+def test_calls_and_copies_are_drawn_as_they_were_measured():
+    live = figures.call_by_call([1.0, 1e-3, 3e-3, 1e-3], [1024, 4096], [2e9, 1e9])
+    live.png()
+    assert list(live.artists["calls"].get_ydata()) == pytest.approx([1e6, 1e3, 3e3, 1e3])
+    assert list(live.artists["copies"].get_ydata()) == [2, 1]
+    lines = {line.get_label(): line.get_ydata()[0] for line in live.figure.axes[0].lines}
+    assert lines["mean of all"] == pytest.approx(251_250) and lines["median"] == pytest.approx(1e3)
+
+
+def test_rings_and_dots():
+    live = figures.predicted_and_measured({"a": (1, 1.5), "b": (5, None), "c": (2, 8)}, missing="no compiler")
+    live.png()
+    assert list(live.artists["predicted"].get_xdata()) == [1, 5, 2]
+    assert [list(values) for values in live.artists["measured"].get_data()] == [[1.5, 8], [0, 2]]
+    assert [text.get_text() for text in live.figure.axes[0].texts] == ["no compiler"]
+    assert "a, b, c" in live.alt
+
+
+def test_no_measured_number_is_in_the_words():
+    one = figures.call_by_call([1.0, 2.0], [1024], [1e9])
+    other = figures.call_by_call([3.0, 4.0], [1024], [5e9])
+    assert repr(one) == repr(other)
+    rows = [figures.predicted_and_measured({"a": (1, measured)}) for measured in (2.0, 3.0, None)]
+    assert len({repr(live) for live in rows}) == 1

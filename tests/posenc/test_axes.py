@@ -1,0 +1,310 @@
+"""Rotary encoding for several coordinates: 1-D as the special case, independent formulas, and inputs it refuses."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from posenc.axes import (
+    axial,
+    decoding_delta,
+    directed,
+    grid,
+    mixed,
+    raster,
+    section_axes,
+    sections,
+    text_and_images,
+)
+from posenc.rotary import angles, rotate
+
+few = settings(max_examples=25)
+starts = st.integers(-(2**20), 2**20)
+# A float64 angle near 2^20 is known to 2^-32; a step of one coordinate turns the slowest pair below by 0.1 or more.
+EXACT = 1e-8
+
+
+def draw(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def by_complex_numbers(x, places, steps):
+    """One token and one pair at a time, in Python's own numbers: steps holds, for each pair, radians a coordinate."""
+    rows = []
+    for vector, place in zip(x.tolist(), places.tolist()):
+        row = []
+        for i, step in enumerate(steps):
+            turn = sum(p * s for p, s in zip(place, step))
+            z = complex(vector[2 * i], vector[2 * i + 1]) * complex(math.cos(turn), math.sin(turn))
+            row += [z.real, z.imag]
+        rows.append(row)
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+# --- grids -----------------------------------------------------------------------------------
+
+
+def test_a_grid_is_counted_row_by_row():
+    assert grid(2, 3).tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    assert grid(1, 2, start=(-3, 10**12)).tolist() == [[-3, 10**12], [-3, 10**12 + 1]]
+    assert raster(grid(2, 3), 3).tolist() == list(range(6))
+
+
+@few
+@given(rows=st.integers(1, 5), columns=st.integers(1, 5), more=st.integers(0, 5))
+def test_raster_numbers_are_distinct_and_know_their_width(rows, columns, more):
+    places = grid(rows, columns)
+    numbers = raster(places, columns + more)
+    assert len(numbers.unique()) == rows * columns
+    assert torch.equal(torch.stack([numbers // (columns + more), numbers % (columns + more)], -1), places)
+
+
+# --- 1-D is the special case -----------------------------------------------------------------
+
+
+@few
+@given(start=starts, pairs=st.integers(1, 6), base=st.sampled_from([10.0, 10_000.0]))
+def test_with_one_axis_all_are_the_rotary_encoding(start, pairs, base):
+    positions = start + torch.arange(5)
+    expected = angles(positions, 2 * pairs, base=base)
+    speeds = angles(torch.tensor(1), 2 * pairs, base=base)
+    one = positions[:, None]
+    assert torch.equal(axial(one, 2 * pairs, base=base), expected)
+    torch.testing.assert_close(mixed(one, speeds[:, None]), expected, rtol=1e-15, atol=0)
+    for interleaved in (False, True):
+        got = sections(one, 2 * pairs, [pairs], interleaved=interleaved, base=base)
+        assert torch.equal(got, expected)
+
+
+@few
+@given(start=starts, sizes=st.lists(st.integers(0, 6), min_size=1, max_size=4), interleaved=st.booleans())
+def test_m_rope_on_text_is_the_rotary_encoding(start, sizes, interleaved):
+    sizes = [len(sizes) * max(sizes) + 1, *sizes]  # axis 0 has enough to take turns with all others
+    text = (start + torch.arange(5))[:, None].expand(-1, len(sizes))
+    got = sections(text, 2 * sum(sizes), sizes, interleaved=interleaved)
+    assert torch.equal(got, angles(start + torch.arange(5), 2 * sum(sizes)))
+
+
+# --- against complex numbers -----------------------------------------------------------------
+
+
+@few
+@given(axes=st.integers(1, 4), pairs=st.integers(1, 3), start=starts, base=st.sampled_from([10.0, 10_000.0]))
+def test_axial_turns_the_first_pairs_by_the_first_coordinate(axes, pairs, start, base):
+    places = start + torch.randint(-9, 9, (6, axes), generator=torch.Generator().manual_seed(axes))
+    x = draw(6, 2 * pairs * axes)
+    speeds = [base ** (-i / pairs) for i in range(pairs)]
+    steps = [[speed * (axis == a) for a in range(axes)] for axis in range(axes) for speed in speeds]
+    got = rotate(x, axial(places, 2 * pairs * axes, base=base))
+    torch.testing.assert_close(got, by_complex_numbers(x, places, steps), rtol=0, atol=EXACT)
+
+
+@few
+@given(axes=st.integers(1, 4), pairs=st.integers(1, 5), start=starts)
+def test_mixed_turns_by_the_sum_over_the_axes(axes, pairs, start):
+    places = start + torch.randint(-9, 9, (6, axes), generator=torch.Generator().manual_seed(axes))
+    x, steps = draw(6, 2 * pairs), draw(pairs, axes, seed=1)
+    got = rotate(x, mixed(places, steps))
+    torch.testing.assert_close(got, by_complex_numbers(x, places, steps.tolist()), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "sizes, interleaved, follows",
+    [
+        ((2, 3, 3), False, "TTHHHWWW"),
+        (
+            (2, 3, 3),
+            True,
+            None,
+        ),  # the eighth pair would be the third of axis 1, and nothing is left of axis 2
+        ((3, 3, 2), True, "THWTHWTH"),
+        ((4, 2, 2), True, "THWTHWTT"),
+        ((8, 0, 0), True, "TTTTTTTT"),
+        ((0, 4, 4), False, "HHHHWWWW"),
+        ((4, 4), True, "THTHTHTH"),
+    ],
+)
+def test_sections_deal_out_one_list_of_speeds(sizes, interleaved, follows):
+    if follows is None:
+        with pytest.raises(ValueError, match="do not fit into 8 pairs"):
+            section_axes(sizes, interleaved=interleaved)
+        return
+    assert "".join("THW"[axis] for axis in section_axes(sizes, interleaved=interleaved)) == follows
+    axes = len(sizes)
+    places = torch.randint(-99, 99, (5, axes), generator=torch.Generator().manual_seed(0))
+    steps = [
+        [100.0 ** (-i / 8) * (a == "THW".index(axis)) for a in range(axes)] for i, axis in enumerate(follows)
+    ]
+    x = draw(5, 16)
+    got = rotate(x, sections(places, 16, sizes, interleaved=interleaved, base=100.0))
+    torch.testing.assert_close(got, by_complex_numbers(x, places, steps), rtol=0, atol=1e-12)
+
+
+# --- what they are for -----------------------------------------------------------------------
+
+ENCODINGS = {
+    "axial": lambda places: axial(places, 12, base=10.0),
+    "mixed": lambda places: mixed(places, draw(6, 2, seed=2)),
+    "blocks": lambda places: sections(places, 12, [2, 4], base=10.0),
+    "interleaved": lambda places: sections(places, 12, [3, 3], interleaved=True, base=10.0),
+}
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_scores_depend_on_the_offset_in_both_axes_and_tell_them_apart(name):
+    q, k = draw(2, 12)
+
+    def score(place, offset):
+        place, offset = torch.tensor([place]), torch.tensor([offset])
+        return rotate(q[None], ENCODINGS[name](place)) @ rotate(k[None], ENCODINGS[name](place - offset)).mT
+
+    near, far = score((3, 4), (1, 2)), score((-1003, 5004), (1, 2))
+    assert abs(near - far) < 1e-9
+    for other in ((2, 1), (-1, 2), (1, -2)):
+        assert abs(near - score((3, 4), other)) > 1e-2
+    numbers = [raster(torch.tensor([place]), 8) for place in ((3, 4), (2, 2))]
+    assert [int(n) for n in numbers] == [28, 18]
+
+
+def test_only_a_mixed_score_is_more_than_a_row_part_and_a_column_part():
+    places, (q, k) = grid(2, 2), draw(2, 12)
+
+    def second_difference(theta):
+        s = rotate(q.expand(4, -1), theta) @ k
+        return abs(s[0] + s[3] - s[1] - s[2]).item()
+
+    assert second_difference(axial(places, 12)) < 1e-14
+    assert second_difference(sections(places, 12, [3, 3], interleaved=True)) < 1e-14
+    assert second_difference(mixed(places, draw(6, 2, seed=2))) > 0.1
+
+
+def test_a_direction_of_0_is_down_and_a_quarter_turn_is_right():
+    speeds = torch.tensor([2.0, 2.0, 2.0], dtype=torch.float64)
+    steps = directed(torch.tensor([0, math.pi / 2, math.pi / 4], dtype=torch.float64), speeds)
+    expected = [[2, 0], [0, 2], [math.sqrt(2), math.sqrt(2)]]
+    torch.testing.assert_close(steps, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-15)
+
+
+def test_mixed_can_learn_its_steps_and_axial_is_a_case_of_it():
+    places, speeds = grid(3, 4), angles(torch.tensor(1), 6, base=10.0)
+    quarter = torch.tensor(math.pi / 2, dtype=torch.float64)
+    steps = torch.cat([directed(quarter * turns, speeds) for turns in (0, 1)])
+    torch.testing.assert_close(mixed(places, steps), axial(places, 12, base=10.0), rtol=0, atol=1e-14)
+    learned = steps.float().requires_grad_()
+    mixed(places, learned).sum().backward()
+    torch.testing.assert_close(learned.grad, places.sum(0).expand(6, 2).float())
+
+
+def test_inputs_stay_and_leading_axes_are_free():
+    places = torch.randint(0, 9, (2, 3, 5, 2), dtype=torch.int32, generator=torch.Generator().manual_seed(0))
+    before = places.clone()
+    for angle in ENCODINGS.values():
+        theta = angle(places)
+        assert theta.shape == (2, 3, 5, 6) and theta.dtype == torch.float64
+        assert torch.equal(theta[1, 2], angle(places[1, 2].long())) and torch.equal(places, before)
+        assert angle(places[:0]).shape == (0, 3, 5, 6) and angle(places[0, 0, 0]).shape == (6,)
+
+
+# --- text with images ------------------------------------------------------------------------
+
+
+def test_text_image_text_by_hand():
+    places = text_and_images(2, (2, 3), 2)
+    assert places.tolist() == [
+        [0, 0, 0],
+        [1, 1, 1],
+        *[[2, 2 + row, 2 + column] for row in range(2) for column in range(3)],
+        [5, 5, 5],  # the largest before is 4, in the last column
+        [6, 6, 6],
+    ]
+    assert decoding_delta(places) == -3
+
+
+@pytest.mark.parametrize(
+    "image, delta", [((6, 6), -30), ((4, 10), -30), ((10, 4), -30), ((2, 3), -3), ((1, 5), 0)]
+)
+def test_the_delta_is_the_longer_side_less_the_patches(image, delta):
+    assert decoding_delta(text_and_images(7, image, 3)) == delta == max(image) - math.prod(image)
+    assert decoding_delta(text_and_images(image)) == delta
+
+
+@few
+@given(
+    parts=st.lists(st.one_of(st.integers(0, 4), st.tuples(st.integers(1, 4), st.integers(1, 4))), max_size=5),
+    start=starts,
+)
+def test_no_token_shares_its_place_and_text_goes_on_after_everything(parts, start):
+    places = text_and_images(*parts, start=start)
+    assert len(places) == sum(part if isinstance(part, int) else math.prod(part) for part in parts)
+    assert len(places.unique(dim=0)) == len(places)
+    after = text_and_images(*parts, 1, start=start)[-1]
+    assert after.tolist() == [places.max() + 1 if len(places) else start] * 3
+    if len(places):
+        assert after[0] == len(places) + decoding_delta(places)
+    assert torch.equal(text_and_images(*parts, start=start + 5), places + 5)
+
+
+def test_text_alone_counts_and_has_no_delta():
+    assert torch.equal(text_and_images(4), torch.arange(4)[:, None].expand(4, 3))
+    assert decoding_delta(text_and_images(4)) == 0 and text_and_images().shape == (0, 3)
+
+
+# --- what is refused -------------------------------------------------------------------------
+
+PLACES = grid(2, 2)
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: grid(0, 3), "a grid of 0 × 3 has no patches"),
+        (lambda: raster(PLACES, 1), "columns must lie between 0 and 0"),
+        (lambda: raster(PLACES - 1, 5), "columns must lie between 0 and 4"),
+        (
+            lambda: raster(torch.zeros(4, 3).long(), 5),
+            r"shape \(4, 3\): the last axis must hold 2 coordinates",
+        ),
+        (lambda: axial(PLACES, 6), "2 axes need equally many pairs each: choose a multiple of 4"),
+        (lambda: axial(PLACES, 0), "head_dim is 0"),
+        (lambda: axial(torch.tensor(3), 8), "must hold at least one coordinates|must hold at least one"),
+        (
+            lambda: mixed(PLACES, torch.ones(4, 3)),
+            r"steps has shape \(4, 3\), and the coordinates have 2 axes",
+        ),
+        (lambda: mixed(PLACES, torch.ones(2)), r"steps has shape \(2,\)"),
+        (lambda: sections(PLACES, 8, [2, 1, 1]), "3 sections for 2 axes"),
+        (lambda: sections(PLACES, 8, [2, 1]), "add up to 3 pairs, and a head of 8 has 4"),
+        (lambda: sections(PLACES, 7, [2, 2]), "a head of 7 has 3.5"),
+        (lambda: sections(PLACES, 8, [5, -1]), "none of them negative"),
+        (lambda: section_axes([]), "pass how many pairs each axis has"),
+        (lambda: section_axes([1, 3], interleaved=True), "3 pairs of axis 1, one in 2, do not fit into 4"),
+        (lambda: text_and_images(2, -1), "a text of -1 tokens"),
+        (lambda: text_and_images(2, (0, 3)), "a grid of 0 × 3 has no patches"),
+        (lambda: decoding_delta(text_and_images()), "there are no tokens"),
+    ],
+)
+def test_errors_say_what_came_and_what_to_do(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: raster(x, 4),
+        lambda x: axial(x, 8),
+        lambda x: mixed(x, torch.ones(4, 2)),
+        lambda x: sections(x, 8, [2, 2]),
+        decoding_delta,
+    ],
+)
+def test_coordinates_are_integers(call):
+    with pytest.raises(TypeError, match="pass integers"):
+        call(PLACES.float())
+
+
+def test_steps_are_floating_point():
+    with pytest.raises(TypeError, match="pass radians"):
+        mixed(PLACES, torch.ones(4, 2).long())

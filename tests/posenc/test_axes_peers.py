@@ -1,0 +1,93 @@
+"""Qwen2-VL and Qwen3-VL of transformers: the same angles and the same coordinates."""
+
+import pytest
+import torch
+
+from posenc.axes import axial, decoding_delta, grid, sections, text_and_images
+from posenc.rotary import rotate
+
+pytest.importorskip("transformers", reason="it comes with the extra `dev`, which `make test` installs")
+
+from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2
+from transformers.models.qwen2_vl.configuration_qwen2_vl import (
+    Qwen2VLConfig,
+    Qwen2VLTextConfig,
+    Qwen2VLVisionConfig,
+)
+from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen3
+from transformers.models.qwen3_vl.configuration_qwen3_vl import Qwen3VLConfig, Qwen3VLTextConfig
+
+HEAD_DIM, TEXT, IMAGE = 128, 5, (3, 4)
+PLACES = text_and_images(TEXT, IMAGE, 6)
+ROUNDING = (
+    1e-5  # their angles are float32, and no coordinate is above 20; the mistakes below move x by 0.1 or more
+)
+
+
+def vectors():
+    return torch.randn(1, 2, len(PLACES), HEAD_DIM, generator=torch.Generator().manual_seed(0))
+
+
+def turned(module, embedding, places):
+    """What a peer makes of vectors (1, heads, T, d) at coordinates (T, 3)."""
+    x = vectors()
+    cos, sin = embedding(x, places.T[:, None])
+    return module.apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+
+def by_qwen2(sizes):
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sizes}
+    config = Qwen2VLTextConfig(hidden_size=2 * HEAD_DIM, num_attention_heads=2, rope_parameters=rope)
+    return turned(qwen2, qwen2.Qwen2VLRotaryEmbedding(config), PLACES)
+
+
+def by_qwen3(sizes):
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sizes}
+    config = Qwen3VLTextConfig(head_dim=HEAD_DIM, num_attention_heads=2, rope_parameters=rope)
+    return turned(qwen3, qwen3.Qwen3VLTextRotaryEmbedding(config), PLACES)
+
+
+def ours(sizes, **options):
+    return rotate(vectors(), sections(PLACES, HEAD_DIM, sizes, base=1e6, **options), layout="half_split")
+
+
+def test_qwen2_has_its_sections_in_blocks():
+    sizes = [16, 24, 24]
+    torch.testing.assert_close(ours(sizes), by_qwen2(sizes), rtol=0, atol=ROUNDING)
+    assert (ours([24, 16, 24]) - by_qwen2(sizes)).abs().max() > 0.1
+
+
+def test_qwen3_has_them_interleaved():
+    sizes = [24, 20, 20]
+    torch.testing.assert_close(ours(sizes, interleaved=True), by_qwen3(sizes), rtol=0, atol=ROUNDING)
+    assert (ours(sizes) - by_qwen3(sizes)).abs().max() > 0.1
+    text = slice(0, TEXT)  # no test on text would notice
+    torch.testing.assert_close(ours(sizes)[:, :, text], by_qwen3(sizes)[:, :, text], rtol=0, atol=ROUNDING)
+
+
+def test_the_vision_towers_axes_are_axial():
+    vision = Qwen2VLVisionConfig(embed_dim=32, num_heads=2)
+    places = grid(3, 4)
+    cos, sin = qwen2.Qwen2VLVisionRotaryEmbedding(vision)(torch.zeros(1), places)
+    theta = axial(places, 16)
+    for theirs, mine in ((cos, theta.cos()), (sin, theta.sin())):
+        torch.testing.assert_close(theirs.squeeze().double()[:, :8], mine, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "module, config", [(qwen2, Qwen2VLConfig), (qwen3, Qwen3VLConfig)], ids=["Qwen2", "Qwen3"]
+)
+@pytest.mark.parametrize("image", [(3, 4), (4, 3), (1, 6), (5, 5)])
+def test_text_goes_on_where_the_peer_goes_on(module, config, image):
+    model = {qwen2: qwen2.Qwen2VLModel, qwen3: qwen3.Qwen3VLModel}[module]
+    peer = object.__new__(model)  # only its counting is wanted, not its layers
+    torch.nn.Module.__init__(peer)
+    peer.config = config()
+    merge = peer.config.vision_config.spatial_merge_size
+    places = text_and_images(TEXT, image, 6)
+    is_image = torch.zeros(1, len(places), dtype=torch.int32)
+    is_image[0, TEXT : TEXT + image[0] * image[1]] = 1
+    size = torch.tensor([[1, image[0] * merge, image[1] * merge]])
+    theirs, delta = peer.get_rope_index(torch.zeros_like(is_image).long(), is_image, image_grid_thw=size)
+    assert torch.equal(theirs[:, 0].T, places)
+    assert delta.item() == decoding_delta(places)

@@ -1,0 +1,186 @@
+"""check, hint and use: one clear line, whatever the answer is."""
+
+import numpy as np
+import pytest
+import torch
+from planted import unmet, verdict
+
+from posenc import exercises
+from posenc.exercises import Answer, NotAttempted, Unanswered, Wrong, check, exercise, hint, use, wrong
+
+
+@pytest.fixture(autouse=True)
+def an_exercise(monkeypatch):
+    monkeypatch.setattr(exercises, "_exercises", dict(exercises._exercises))
+    monkeypatch.setattr(exercises, "_hints_given", {})
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+
+    @exercise("think", "1 + 1", well_done="so it is.")
+    def double_it(answer: Answer) -> None:
+        x = torch.tensor([1.0, 2.0])
+        if not torch.equal(answer.tensor(x, shape=(2,), dtype=torch.float32), 2 * x):
+            wrong("not twice x")
+
+    @exercise()
+    def a_number(answer: Answer) -> None:
+        if answer.number() != 0.5:
+            wrong("not one half")
+
+
+def in_place(x):
+    x *= 2
+    return x
+
+
+def raises(x):
+    raise ZeroDivisionError("first line\nsecond line")
+
+
+def leaves(x):
+    raise SystemExit
+
+
+def stub(x):
+    raise NotImplementedError("your turn")
+
+
+ANSWERS = {
+    "✓ double_it: so it is.": lambda x: 2 * x,
+    "○ double_it: not attempted yet": stub,
+    "✗ double_it: not twice x": lambda x: 3 * x,
+    "✗ double_it: it returned None: end the function with return": lambda x: None,
+    "✗ double_it: it returned a NumPy array: stay in torch, or end with torch.from_numpy(…)": lambda x: (
+        2 * x.numpy()
+    ),
+    "✗ double_it: it returned a list: return a torch tensor of shape (2,)": lambda x: (2 * x).tolist(),
+    "✗ double_it: it returned an int: return a torch tensor of shape (2,)": lambda x: 2,
+    "✗ double_it: the result has shape (1, 2), expected (2,)": lambda x: 2 * x[None],
+    "✗ double_it: the result is torch.float64, expected torch.float32: keep the dtype of the inputs": lambda x: (
+        2 * x.double()
+    ),
+    "✗ double_it: the result holds NaN: look for 0/0, inf - inf, or a row in which everything is -inf": lambda x: (
+        x * torch.nan
+    ),
+    "✗ double_it: it changed its input x in place: work on a copy and return a new value": in_place,
+    "✗ double_it: it raised ZeroDivisionError: first line": raises,
+    "✗ double_it: it raised SystemExit: no message": leaves,
+    "✗ double_it: it takes (x, y) but is called with 1 arguments: keep the stub's first line": lambda x, y: x,
+    "✗ double_it: it takes () but is called with 1 arguments: keep the stub's first line": lambda: None,
+    "✗ double_it: pass the function itself, double_it, not a Tensor": torch.zeros(2),
+    "✗ double_it: pass the function itself, double_it, not a NoneType": None,
+}
+
+NUMBERS = {
+    "✓ a_number": [lambda: 0.5, lambda: torch.tensor(0.5), lambda: np.float32(0.5), lambda: np.array([0.5])],
+    "✗ a_number: not one half": [lambda: 1, lambda: np.int64(1)],
+    "✗ a_number: it returned a bool: return one number": [lambda: True],
+    "✗ a_number: it returned a str: return one number": [lambda: "0.5"],
+    "✗ a_number: it returned a Tensor: return one number": [lambda: torch.zeros(2)],
+    "✗ a_number: it returned a complex: return one number": [lambda: 0.5j],
+    "✗ a_number: it returned nan: return a finite number": [lambda: float("nan")],
+}
+
+
+@pytest.mark.parametrize("line", ANSWERS)
+def test_one_line_for(line, capsys):
+    assert verdict(capsys, "double_it", ANSWERS[line]) == line
+
+
+@pytest.mark.parametrize("line", NUMBERS)
+def test_one_line_for_numbers(line, capsys):
+    for answer in NUMBERS[line]:
+        assert verdict(capsys, "a_number", answer) == line
+
+
+def test_every_general_message_is_met_above():
+    assert unmet(exercises, [*ANSWERS, *NUMBERS]) == []
+
+
+def test_the_learners_random_numbers_are_not_disturbed(capsys):
+    torch.manual_seed(0)
+    expected = torch.rand(2)
+    torch.manual_seed(0)
+    check("double_it", lambda x: 2 * x + 0 * torch.rand(2))
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_an_answer_says_what_is_wrong_by_raising():
+    with pytest.raises(NotAttempted):
+        Answer(stub)(1)
+    for function in (raises, leaves, lambda: 1, lambda x: x.clear(), lambda x: None):
+        with pytest.raises(Wrong):
+            Answer(function)([1])
+
+
+@pytest.mark.parametrize("answer", [stub, lambda x: x, None])
+def test_strict_raises_for_all_but_right_answers(answer, monkeypatch):
+    monkeypatch.setenv("POSENC_STRICT", "1")
+    check("double_it", lambda x: 2 * x)
+    with pytest.raises(AssertionError, match="double_it"):
+        check("double_it", answer)
+
+
+def test_hints_come_one_by_one_and_end(capsys):
+    for line in ("Hint 1 of 2: think", "Hint 2 of 2: 1 + 1", "No more hints", "No more hints"):
+        hint("double_it")
+        assert capsys.readouterr().out.startswith(line)
+
+
+def test_use_keeps_what_passes(capsys):
+    def mine(x):
+        return x + x
+
+    def worked(x):
+        return 2 * x
+
+    assert use("double_it", mine, worked) is mine
+    assert "goes on with your double_it" in capsys.readouterr().out
+    for answer in (stub, lambda x: x, None):
+        assert use("double_it", answer, worked) is worked
+        assert "goes on with the worked double_it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: check("nope", stub), lambda: hint("nope"), lambda: use("nope", stub, stub)]
+)
+def test_an_unknown_name_lists_the_known_ones(call):
+    with pytest.raises(KeyError, match="no exercise is called 'nope'; there are .*double_it"):
+        call()
+
+
+def test_two_exercises_cannot_share_a_name():
+    with pytest.raises(ValueError, match="two exercises are called 'a_number'"):
+
+        @exercise()
+        def a_number(answer):
+            pass
+
+
+def test_without_a_solution_the_answer_stays(capsys):
+    def wrong_one(x):
+        return x
+
+    assert use("double_it", wrong_one) is wrong_one
+    assert capsys.readouterr().out.startswith(
+        "The chapter goes on with your double_it, which is not right yet: "
+    )
+
+
+def test_an_open_exercise_says_so_where_it_is_needed(capsys):
+    still_open = use("double_it", stub)
+    assert capsys.readouterr().out.endswith(": not attempted yet.\n")
+    with pytest.raises(Unanswered, match="This cell needs double_it, which is still open") as raised:
+        still_open(21)
+    assert raised.value._render_traceback_() == [str(raised.value)]
+    check("double_it", still_open)
+    assert capsys.readouterr().out.startswith("○ double_it: not attempted")
+
+
+def test_the_worked_solution_earns_no_tick(capsys):
+    def worked(x):
+        return 2 * x
+
+    double_it = use("double_it", stub, worked)
+    capsys.readouterr()
+    check("double_it", double_it)
+    assert capsys.readouterr().out == "○ double_it: this is the worked solution; run your own cell first\n"

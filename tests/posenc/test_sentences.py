@@ -1,0 +1,54 @@
+"""A learner types what a learner types: chapter 1's assertions hold for every sentence."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from posenc import live
+
+CHAPTER = Path(__file__).parents[2] / "notebooks" / "01_permutation_invariance.ipynb"
+
+pytestmark = pytest.mark.slow
+
+SENTENCES = [
+    "the man bit the dog",
+    "to be or not to be, that is the question",
+    "one two three",
+    "a b a",  # with a full stop, three different tokens
+    "buffalo buffalo buffalo police the",
+    "¿Dónde está la biblioteca?",
+    "the price is $5 or $6",
+    "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+]
+
+
+def run_before_training(sentence: str, monkeypatch) -> None:
+    box = live.sentence_box()
+    box.value = sentence
+    monkeypatch.setattr(live, "sentence_box", lambda: box)
+    space = {"__name__": "__main__"}
+    for cell in nbformat.read(CHAPTER, as_version=4).cells:
+        if cell.cell_type == "code":
+            if cell.source.startswith("class RNN"):
+                return
+            exec(compile(cell.source, cell.id, "exec"), space)
+    raise AssertionError("the chapter has no class RNN any more: adapt where this test stops")
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_the_chapter_holds_for(sentence, monkeypatch):
+    run_before_training(sentence if sentence != "a b a" else "a b a.", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "sentence, message",
+    [
+        ("", "no words here"),
+        ("ha ha ha", "1 different words"),
+        ("one two three four five six seven eight nine ten eleven twelve 13", "room for 12"),
+    ],
+)
+def test_a_sentence_that_cannot_be_used_is_refused_in_words(sentence, message, monkeypatch):
+    with pytest.raises(ValueError, match=message):
+        run_before_training(sentence, monkeypatch)
