@@ -139,7 +139,9 @@ def agreement(
         ValueError: there are too few tokens. What the model raises is raised.
     """
     if tokens.ndim != 2 or tokens.shape[0] < 2 or tokens.shape[1] < 12:
-        raise ValueError(f"tokens of shape {tuple(tokens.shape)}: pass at least two rows of at least 12 tokens")
+        raise ValueError(
+            f"tokens of shape {tuple(tokens.shape)}: pass at least two rows of at least 12 tokens"
+        )
     runs = {
         "shift": ("at", lambda: _apart(calls.at(tokens, 7), plain)),
         "far": ("at", lambda: _apart(calls.at(tokens, far), plain)),

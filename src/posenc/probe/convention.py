@@ -78,11 +78,15 @@ class Convention:
         Raises:
             ValueError: the convention is not known well enough to be applied.
         """
-        missing = [name for name in ("rotary_dim", "start", "offset", "length") if getattr(self, name) is None]
+        missing = [
+            name for name in ("rotary_dim", "start", "offset", "length") if getattr(self, name) is None
+        ]
         if self.layout not in ("interleaved", "half_split") and self.rotary_dim != 2:
             missing.append("layout")
         if missing or self.depends_on:
-            raise ValueError(f"this convention cannot be applied: unclear are {', '.join(missing) or 'its positions'}")
+            raise ValueError(
+                f"this convention cannot be applied: unclear are {', '.join(missing) or 'its positions'}"
+            )
         speeds = self.speeds
         if speeds is None:
             pair = torch.arange(self.rotary_dim // 2, dtype=torch.float64, device=x.device)
@@ -112,7 +116,13 @@ class Convention:
         if self.rotary_dim == self.head_dim:
             yield f"all {self.head_dim} dimensions"
         else:
-            where = "first" if self.start == 0 else "last" if self.start == self.head_dim - self.rotary_dim else None
+            where = (
+                "first"
+                if self.start == 0
+                else "last"
+                if self.start == self.head_dim - self.rotary_dim
+                else None
+            )
             which = f"the {where} {self.rotary_dim}" if where else f"{self.rotary_dim} from {self.start} on"
             yield f"{which} of {self.head_dim} dimensions"
         yield "base unknown" if self.base is None else f"base {_number(self.base)}"
@@ -181,7 +191,9 @@ def convention(
         ValueError: the result has another shape, or longest or head_dim is too small. What rotate raises is raised.
     """
     if head_dim < 2 or longest < 64:
-        raise ValueError(f"head_dim is {head_dim} and longest {longest}: at least 2 and 64 are needed to see a turn")
+        raise ValueError(
+            f"head_dim is {head_dim} and longest {longest}: at least 2 and 64 are needed to see a turn"
+        )
     probe = _Probe(rotate, head_dim, longest, dtype, device)
     with torch.no_grad():
         found: dict = {"head_dim": head_dim, "probed_to": longest - 1}
@@ -217,7 +229,9 @@ class _Probe:
         got = self.rotate(given, torch.as_tensor(positions, device=self.device))
         if not isinstance(got, Tensor) or got.shape != x.shape:
             what = f"shape {tuple(got.shape)}" if isinstance(got, Tensor) else f"a {type(got).__name__}"
-            raise ValueError(f"rotate gave {what} for x of shape {tuple(x.shape)}: wrap it so that both are the same")
+            raise ValueError(
+                f"rotate gave {what} for x of shape {tuple(x.shape)}: wrap it so that both are the same"
+            )
         if not torch.equal(given, x):
             self.in_place = True
         if got.dtype != x.dtype:
@@ -278,7 +292,9 @@ class _Probe:
         if differ(mixed, 2 * company + at([middle, 3, far], x=w)) and "the calls before" not in found:
             found.append("the content of x: it is not linear")
         notes = []
-        self.results = next((n for n, low in LOW.items() if torch.equal(company, company.to(low).double())), None)
+        self.results = next(
+            (n for n, low in LOW.items() if torch.equal(company, company.to(low).double())), None
+        )
         if self.in_place:
             notes.append("changes its input in place")
         if self.other_dtype is not None:
@@ -308,7 +324,9 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     alone = [j for j in dims if crossed[j].max() <= _NOISE]
     second = crossed.topk(min(2, head_dim - 1), dim=1).values
     if head_dim > 2 and second[dims, 1].max() > _NOISE:
-        return _nothing_read(found, unknown, "it mixes more than two dimensions, so it is no rotation of pairs")
+        return _nothing_read(
+            found, unknown, "it mixes more than two dimensions, so it is no rotation of pairs"
+        )
     if alone and len(alone) == len(dims):
         return _nothing_read(found, unknown, "no dimension meets another one")
     if alone or any(partner[partner[j]] != j for j in dims):
@@ -350,7 +368,9 @@ def _layout(pairs: list[tuple[int, int]], head_dim: int, unknown: dict[str, str]
     return found
 
 
-def _no_rotation(found: dict, pairs: list, z_a: Tensor, z_b: Tensor, positions: Tensor, unknown: dict) -> dict:
+def _no_rotation(
+    found: dict, pairs: list, z_a: Tensor, z_b: Tensor, positions: Tensor, unknown: dict
+) -> dict:
     """The two rows of a pair turn by different angles."""
     if (z_a - z_b.conj()).abs().max() < 0.02 * z_a.abs().max():
         reason = "both sines have the same sign, so it is no rotation and lengths change"
@@ -477,10 +497,10 @@ def _shapes(speed: Tensor, reach: Tensor, exponents: Tensor) -> list[dict]:
         return [{"kind": "one", "why": "there is one pair, and its speed does not depend on the base"}]
     if (size <= 0).any():
         return []
-    logs, exponents = size.log(), exponents
+    logs = size.log()
     weight = (size * reach).clamp(max=1.0) ** 2
     shapes = []
-    for first in range(0, max(1, pairs - 2)):  # a first pair may turn by more than half a turn a position
+    for first in range(max(1, pairs - 2)):  # a first pair may turn by more than half a turn a position
         scale, base, off = _line(exponents[first:], logs[first:], weight[first:])
         if off < 8e-3:
             whole = scale - exponents * base  # logs of the series
@@ -524,10 +544,14 @@ def _ramps(size: Tensor, exponents: Tensor, logs: Tensor, weight: Tensor) -> lis
         ratio = (logs - (scale - exponents * base)).exp()
         last = ratio[-1].item()
         divided = 0
-        while divided < pairs and abs(ratio[pairs - 1 - divided].item() / last - 1) < max(tolerance, 1e-4) * 2:
+        while (
+            divided < pairs and abs(ratio[pairs - 1 - divided].item() / last - 1) < max(tolerance, 1e-4) * 2
+        ):
             divided += 1
         middle = ratio[untouched : pairs - divided]
-        falling = bool((middle.diff() < 1e-3).all()) and bool(((middle < 1.001) & (middle > 0.999 * last)).all())
+        falling = bool((middle.diff() < 1e-3).all()) and bool(
+            ((middle < 1.001) & (middle > 0.999 * last)).all()
+        )
         if divided < 2 or last > 0.98 or not falling:
             continue
         kept = (middle - last) / (1 - last)
@@ -701,7 +725,9 @@ def _reproduced(
                 tables = [size * plain]
                 if "tables" in stages and size != 1:
                     size = _before_rounding(z, turn, low)
-                    tables.append(torch.complex(cut(size * turn.real, "tables"), cut(size * turn.imag, "tables")))
+                    tables.append(
+                        torch.complex(cut(size * turn.real, "tables"), cut(size * turn.imag, "tables"))
+                    )
                 for model in tables:
                     miss = (z - model).abs()
                     close = miss <= 3 * _NOISE + 5e-7 * theta.abs()
@@ -734,7 +760,9 @@ def _unexplained(u: Tensor, speed: Tensor, shapes: list, positions: Tensor, unkn
     if steady and (u[0] - 1).abs().max() < 1e-5:
         result["offset"] = 0
     else:
-        unknown["offset"] = "position 0 is turned" if steady else "the turns do not grow evenly with the position"
+        unknown["offset"] = (
+            "position 0 is turned" if steady else "the turns do not grow evenly with the position"
+        )
     unknown["precision"] = "it takes the speeds to tell"
     return result
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from posenc.probe.convention import Convention
 
+LEAST = 5e-3  # nats a token: no convention is named by less
 BASES = (100.0, 1_000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_000.0, 5_000_000.0)
 
 
@@ -33,7 +34,12 @@ def conventions(
     """
     found = [
         Convention(
-            head_dim, layout=layout, rotary_dim=int(part * head_dim), base=base, direction=direction, scale=scale
+            head_dim,
+            layout=layout,
+            rotary_dim=int(part * head_dim),
+            base=base,
+            direction=direction,
+            scale=scale,
         )
         for layout in layouts
         for base in bases
@@ -89,7 +95,7 @@ def best_convention(
 
     Returns:
         the lowest loss, the margin to the next, and what is left open. A rival is left open while it costs less
-        than four standard errors of the difference, over the rows of the text or their pieces.
+        than four standard errors of the difference, over the rows of the text or their pieces, or than LEAST.
 
     Raises:
         ValueError: neither candidates nor head_dim are given, or the text is too short.
@@ -100,7 +106,9 @@ def best_convention(
         candidates = conventions(head_dim)
     candidates = list(candidates)
     if not candidates or text.ndim != 2 or text.shape[1] < 4:
-        raise ValueError(f"{len(candidates)} candidates and text of shape {tuple(text.shape)}: both are needed")
+        raise ValueError(
+            f"{len(candidates)} candidates and text of shape {tuple(text.shape)}: both are needed"
+        )
     with torch.no_grad():
         pieces = torch.stack([_pieces(model(text, convention.rotate), text) for convention in candidates])
     losses = pieces.mean(dim=1)
@@ -109,13 +117,13 @@ def best_convention(
     best = order[0]
     excess = pieces - pieces[best]  # (candidates, pieces)
     noise = excess.std(dim=1) / excess.shape[1] ** 0.5
-    near = [candidates[i] for i in order[1:] if excess[i].mean() <= 4 * noise[i] + 1e-9]
+    near = [candidates[i] for i in order[1:] if excess[i].mean() <= max(4 * noise[i].item(), LEAST)]
     winner = ranked[0]
     warning = ""
     if near:
         bases = [rival for rival in near if replace(rival, base=winner.base, speeds=None) == winner]
-        named = " and ".join([", ".join(f"{r.base:,.0f}" for r in bases[:-1]), f"{bases[-1].base:,.0f}"][-len(bases) :]) if bases else ""
         if bases:
+            named = " and ".join(f"{rival.base:,.0f}" for rival in bases)
             warning = f"a context of {text.shape[1]} tokens is too short to tell base {winner.base:,.0f} from {named}"
         if len(bases) < len(near):
             others = len(near) - len(bases)

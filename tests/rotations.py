@@ -185,8 +185,16 @@ def rotations() -> dict[str, tuple]:
     found["rounded last"] = (_partial(by_stack, rounded_last), INTERLEAVED, "bfloat16 tables")
     for dtype in (torch.bfloat16, torch.float16):
         name = str(dtype)[6:]
-        for stages in (("tables",), ("speeds",), ("angles",), ("positions",), ("positions", "tables"),
-                       ("speeds", "tables"), ("positions", "speeds"), ("positions", "speeds", "angles", "tables")):
+        for stages in (
+            ("tables",),
+            ("speeds",),
+            ("angles",),
+            ("positions",),
+            ("positions", "tables"),
+            ("speeds", "tables"),
+            ("positions", "speeds"),
+            ("positions", "speeds", "angles", "tables"),
+        ):
             if dtype == torch.float16 and "positions" in stages:
                 continue  # holds every position that is probed
             turn, layout = (by_halves, HALVES) if len(found) % 2 else (by_slices, INTERLEAVED)
@@ -270,7 +278,9 @@ def dynamic(s, switch=256):
 
 def longrope(s):
     """A factor of its own for each pair."""
-    factors = 1 + torch.rand(s.rotary_dim // 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    factors = 1 + torch.rand(
+        s.rotary_dim // 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64
+    )
 
     def rotate(x, positions):
         theta = _places(s, positions)[:, None] * _speeds(s) / factors.cumsum(0)
