@@ -25,6 +25,7 @@ CLASSROOM = os.path.join(ROOT, ".venv-classroom")
 
 OLDEST = (3, 11)
 FIRST_PORT = 8888
+CONNECTION = "--ServerApp.kernel_websocket_connection_class=courseware.connection.Connection"
 LEARNER, DEVELOPER = "learner", "developer"
 
 NETWORK_WORDS = (
@@ -71,7 +72,7 @@ def install(audience):
     else:
         os.remove(STAMP)
         audience = DEVELOPER if DEVELOPER in (audience, before[1]) else LEARNER
-    pip_install(["-e", ".[dev]" if audience == DEVELOPER else "."])
+    pip_install(["-e", ".[dev,models]" if audience == DEVELOPER else ".[models]"])
     with open(STAMP, "w") as file:
         file.write(fingerprint() + " " + audience + "\n")
 
@@ -208,7 +209,7 @@ def lab(wanted_port):
     os.execv(
         PYTHON,
         [PYTHON, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
-        + ["--ServerApp.port_retries=0", "--ServerApp.root_dir=" + ROOT]
+        + ["--ServerApp.port_retries=0", "--ServerApp.root_dir=" + ROOT, CONNECTION]
         + chapters[:1],
     )
 

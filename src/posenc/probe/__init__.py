@@ -5,7 +5,6 @@ Nothing here needs Jupyter or matplotlib; importing it loads torch alone.
 
 from posenc.probe.agreement import Agreement, Calls, agreement
 from posenc.probe.asking import Questions, effects, orthogonal_texts, questions, score_table
-from posenc.probe.checkpoints import load
 from posenc.probe.convention import Convention, convention
 from posenc.probe.inside import scores
 from posenc.probe.loss import Ranking, best_convention, conventions
@@ -23,7 +22,6 @@ __all__ = [
     "convention",
     "conventions",
     "effects",
-    "load",
     "orthogonal_texts",
     "questions",
     "rotation",
