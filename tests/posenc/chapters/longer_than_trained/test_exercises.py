@@ -136,7 +136,11 @@ PLANTED = [
     ("left_alone", partial(by_wavelength, longer=False), "has come round trained_length / fast times"),
     ("left_alone", lambda *a: 3, "3 of 64 pairs, expected those"),
     ("first_unseen", lambda *a: "32", "it returned a str"),
-    ("first_unseen", partial(right_first, all_pairs=True), "the pairs that have come round in training know every angle"),
+    (
+        "first_unseen",
+        partial(right_first, all_pairs=True),
+        "the pairs that have come round in training know every angle",
+    ),
     ("first_unseen", partial(right_first, known=0), "distances 0 to T - 1, not T"),
     ("first_unseen", partial(right_first, more=-1), "the first new one is the next"),
     (
