@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from posenc.live import ADDED, BIAS, GREY, NONE, SEEN, TURNED, Live, canvas, choice, slider, still
+from posenc.judging import MEASURED, ROWS
+from posenc.live import ADDED, BIAS, GREY, MAGNITUDE, NONE, SEEN, TURNED, Live, canvas, choice, slider, still
 from posenc.rotary import angles
 from posenc.stretching import dynamic_ntk, interpolated, llama3, longrope, ntk, yarn
 
@@ -363,4 +364,44 @@ def bases() -> Live:
         alt="The wavelengths of the 64 pairs of a head of 128 on a logarithmic axis, rising from 2π to almost 2π times "
         "the base. What fits into the training texts is shaded; pairs above it are crosses. The title says up to "
         "which length no pair meets a new angle.",
+    )
+
+
+def card(judged: Mapping[str, Mapping[str, float]] | None = None) -> Live:
+    """The rows of some encodings beside those of the nine that are known.
+
+    Args:
+        judged: name → its row, as `posenc.judging.judge` returns it; made up unless given.
+    """
+    judged = {"made up": dict.fromkeys(ROWS, 0.5)} if judged is None else judged
+    rows = {name: [row[column] for column in ROWS] for name, row in judged.items()} | {
+        name: list(numbers) for name, numbers in MEASURED.items()
+    }
+    figure = canvas(8, 0.9 + 0.27 * len(rows))
+    exact, shares = figure.subplots(1, 2, width_ratios=(2, 6))
+    table = torch.tensor(list(rows.values()))
+    for panel, columns in ((exact, slice(0, 2)), (shares, slice(2, None))):
+        part = table[:, columns]
+        picture = part if panel is shares else torch.zeros_like(part)
+        image = panel.imshow(
+            picture, cmap=MAGNITUDE if panel is shares else "Greys", vmin=0, vmax=1, aspect="auto"
+        )
+        panel.set_xticks(range(part.shape[1]), [name.replace(" ", "\n", 1) for name in ROWS[columns]])
+        panel.tick_params(length=0)
+        panel.axhline(len(judged) - 0.5, color="#D55E00", linewidth=2)
+        for (row, column), number in zip(
+            torch.cartesian_prod(*map(torch.arange, part.shape)).tolist(), part.flatten()
+        ):
+            dark = panel is shares and number < 0.5
+            shown = "∞" if math.isinf(number) else f"{number:.2f}"
+            panel.text(column, row, shown, ha="center", va="center", color="white" if dark else "black")
+    exact.set_yticks(range(len(rows)), list(rows))
+    exact.set_title("change of the output")
+    shares.set_yticks([])
+    shares.set_title("share right")
+    figure.colorbar(image, ax=shares, label="share right")
+    return still(
+        figure,
+        alt=f"A card: rows for {', '.join(judged)} above those of nine known encodings, {', '.join(MEASURED)}; columns "
+        f"{', '.join(ROWS)}.",
     )

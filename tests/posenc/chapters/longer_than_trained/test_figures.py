@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from posenc.chapters.longer_than_trained import figures
+from posenc.judging import MEASURED, ROWS
 from posenc.rotary import angles
 from posenc.stretching import interpolated, llama3, ntk, yarn
 
@@ -22,7 +23,7 @@ def models():
     return figures.models()
 
 
-@pytest.mark.parametrize("method, scale", zip(figures.METHODS, (3, 32, 8, 2, 16, 5, 1)))
+@pytest.mark.parametrize("method, scale", list(zip(figures.METHODS, (3, 32, 8, 2, 16, 5, 1))))
 def test_every_pair_ends_where_its_speed_takes_it(stretching, method, scale):
     live = stretching
     live.set(method=method, scale=scale)
@@ -54,7 +55,7 @@ def test_the_methods_are_those_of_the_subject_module():
     assert set(by_hand.tolist()) == {1.0, 1 / 8} and (by_hand == 1).sum() == 46
 
 
-@pytest.mark.parametrize("model, power", zip(figures.MODELS, (9, 20, 17, 14, 16, 12)))
+@pytest.mark.parametrize("model, power", list(zip(figures.MODELS, (9, 20, 17, 14, 16, 12))))
 def test_every_pair_of_a_model_stands_in_its_class(models, model, power):
     live = models
     live.set(model=model, power=power)
@@ -127,3 +128,13 @@ def test_dots_and_shares_draw_what_they_are_given():
     (panel,) = live.figure.axes
     assert len(panel.lines) == 3
     assert panel.lines[1].get_ydata()[0] == pytest.approx(shares[1, :8].mean().item(), rel=1e-5)
+
+
+def test_the_card_shows_the_judged_rows_above_the_known_ones():
+    row = {column: index / 10 for index, column in enumerate(ROWS)} | {"moved by 100": math.inf}
+    live = figures.card({"mine": row})
+    exact, shares = live.figure.axes[:2]
+    assert [label.get_text() for label in exact.get_yticklabels()] == ["mine", *MEASURED]
+    assert [text.get_text() for text in exact.texts[:2]] == ["0.00", "∞"]
+    assert [text.get_text() for text in shares.texts[:6]] == [f"{index / 10:.2f}" for index in range(2, 8)]
+    assert len(shares.texts) == 6 * (1 + len(MEASURED))
