@@ -30,6 +30,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from PIL import Image
 
+from courseware.index import with_index
 from posenc.claims import MEASURED
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -327,9 +328,9 @@ def write(path: Path, content: str) -> None:
 
 
 def build(path: Path) -> None:
-    """Execute one notebook and store it in normal form, or leave it as it was."""
+    """Execute one notebook and store it in normal form with the index of its claims, or leave it as it was."""
     old = read(path)
-    new = text(normalise(execute(old, folder=path.parent), old))
+    new = text(with_index(normalise(execute(old, folder=path.parent), old)))
     if new != path.read_text(encoding="utf-8"):
         write(path, new)
 
