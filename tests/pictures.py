@@ -23,7 +23,10 @@ def figure_functions() -> dict[str, Callable[..., Live]]:
     """The public functions of all chapters that return a figure, by chapter and name."""
     found = {}
     for chapter in pkgutil.iter_modules(posenc.chapters.__path__):
-        module = importlib.import_module(f"posenc.chapters.{chapter.name}.figures")
+        name = f"posenc.chapters.{chapter.name}.figures"
+        if not importlib.util.find_spec(name):  # a chapter need not draw
+            continue
+        module = importlib.import_module(name)
         for name, function in inspect.getmembers(module, inspect.isfunction):
             own = function.__module__ == module.__name__ and not name.startswith("_")
             if own and inspect.signature(function, eval_str=True).return_annotation is Live:
