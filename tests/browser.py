@@ -17,6 +17,8 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Error, Locator, Page, sync_playwright
 
+from courseware.install import CONNECTION
+
 FLAGS = [
     "--disable-gpu",
     "--disable-quic",
@@ -141,6 +143,13 @@ class Notebook:
 
     def run(self, words: str, source: str | None = None, timeout: float = 60) -> str:
         """Run the first code cell that contains the words, after writing source into it; the text it prints."""
+        here, done = self.start(words, source)
+        self._wait(done, timeout)
+        outputs = self.page.evaluate(f"{here}.outputs.toJSON()")
+        return "".join(line for output in outputs for line in output.get("text", ""))
+
+    def start(self, words: str, source: str | None = None) -> tuple[str, str]:
+        """Begin to run that cell; the expressions for its model, and for whether it has ended."""
         code = f"cell.model.type === 'code' && cell.model.sharedModel.source.includes({json.dumps(words)})"
         number = self.page.evaluate(f"{NOTEBOOK}.widgets.findIndex(cell => {code})")
         here = f"{NOTEBOOK}.widgets[{number}].model"
@@ -154,9 +163,7 @@ class Notebook:
             self.page.keyboard.press("Control+a")
             self.page.keyboard.insert_text(source)
             self.page.keyboard.press("Shift+Enter")
-        self._wait(f"![null, {before or 0}].includes({here}.executionCount)", timeout)
-        outputs = self.page.evaluate(f"{here}.outputs.toJSON()")
-        return "".join(line for output in outputs for line in output.get("text", ""))
+        return here, f"![null, {before or 0}].includes({here}.executionCount)"
 
     @property
     def figures(self) -> list[Locator]:
@@ -238,6 +245,33 @@ class Notebook:
         """What the last key press on the slider that has the focus has led to in the figure that is watched."""
         return Answer(**self.page.evaluate("window.answer"))
 
+    def drag(self, figure: int, slider: Control, moves: int = 30, every: float = 0.035) -> int:
+        """Drag a slider by this many moves of the mouse, `every` seconds one; how many pictures that draws."""
+        self.figures[figure].locator("> img").evaluate(
+            """image => {
+                window.counting?.disconnect();
+                window.counting = new MutationObserver(() => { window.drawn += 1 });
+                window.counting.observe(image, {attributeFilter: ['src']});
+            }"""
+        )
+        slider.handle.scroll_into_view_if_needed()
+        track = slider.box.locator(".noUi-target").bounding_box()
+        handle = slider.handle.bounding_box()
+        y = handle["y"] + handle["height"] / 2
+        x = [track["x"] + track["width"] * move / moves for move in range(moves + 1)]
+        self.page.mouse.move(handle["x"] + handle["width"] / 2, y)
+        self.page.mouse.down()
+        self.page.mouse.move(x[0], y)
+        self.page.wait_for_timeout(500)
+        self.page.evaluate("window.drawn = 0")
+        start = time.monotonic()
+        for move in range(1, moves + 1):
+            time.sleep(max(0, start + move * every - time.monotonic()))
+            self.page.mouse.move(x[move], y)
+        self.page.mouse.up()
+        self.page.wait_for_timeout(1000)
+        return self.page.evaluate("window.drawn")
+
     def screenshot(self, path: Path, width: int = 1280, height: int | None = None) -> None:
         """The page at this width; without a height, all of the notebook."""
         self.page.set_viewport_size({"width": width, "height": height or 900})
@@ -280,10 +314,11 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, home: Path, *, make: bool = False) -> Iterator[Lab]:
+def lab(folder: Path, home: Path, *, make: bool = False, plain: bool = False) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
-    With make, the folder is a checkout, which its own `make lab` installs and serves.
+    With make, the folder is a checkout, which its own `make lab` installs and serves. With plain, the server is
+    without `courseware.connection`.
     """
     config = home / "config" / "labconfig" / "page_config.json"
     config.parent.mkdir(parents=True)
@@ -310,6 +345,7 @@ def lab(folder: Path, home: Path, *, make: bool = False) -> Iterator[Lab]:
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
+    command += [CONNECTION] * (not plain)
     served = environment
     if make:  # pip finds its settings at home
         command, served = ["make", "lab", f"PORT={port}"], environment | {"HOME": os.environ["HOME"]}

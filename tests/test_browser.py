@@ -97,6 +97,40 @@ SCRATCH = [
     except NotImplementedError:
         print("○ not attempted")
     """,
+    """
+    def rolled():
+        figure = canvas(8, 3)
+        image = figure.add_subplot().imshow(scores, vmin=0, vmax=1)
+        return Live(
+            figure,
+            lambda places: image.set_data(np.roll(scores, places, 1)),
+            moving={"matrix": image},
+            controls={"places": slider("places", 0, 60)},
+            alt="The matrix, rolled.",
+        )
+
+
+    rolled()
+    """,
+    """
+    import time
+
+    import torch
+
+
+    def compute(seconds):
+        matrix, start = torch.rand(600, 600), time.monotonic()
+        while time.monotonic() - start < seconds:
+            matrix @ matrix
+
+
+    compute(0)
+    """,
+    """
+    import posenc.live
+
+    print("follow the sentence:", len(posenc.live._followers[words]))
+    """,
 ]
 
 
@@ -155,8 +189,8 @@ def measure(notebook: Notebook, figure: int, slider: Control, presses: int = 50)
 
     The slider goes up from where it stands, turns half way or at an end, and is taken back. A picture that came too
     late for its value, or not at all, differs from the one of the way back.
-    Other work on the machine makes every press slower. So a slow round is repeated up to twice, and the limit of
-    150 ms grows with the number of tasks for each processor.
+    Other work on the machine makes every press slower. So a slow round is repeated up to twice, and the limits of
+    60 ms at the median and 110 ms in 95 of 100 grow with the number of tasks for each processor.
     """
     slider.focus()
     notebook.watch(figure)
@@ -180,13 +214,13 @@ def measure(notebook: Notebook, figure: int, slider: Control, presses: int = 50)
         assert len(changed) > presses / 2, f"{slider.label}: few values change anything"
         p50, p95 = changed[len(changed) // 2], changed[int(0.95 * len(changed))]
         print(f"figure {figure}, {slider.label}: key press to pixels p50 {p50:.0f} ms, p95 {p95:.0f} ms")
-        limit = 150 * max(1, os.getloadavg()[0] / os.cpu_count())
-        if p95 <= limit:
+        busy = max(1, os.getloadavg()[0] / os.cpu_count())
+        if in_time := p50 <= 60 * busy and p95 <= 110 * busy:
             break
     while now.value != start:
         slider.press("ArrowLeft" if now.value > start else "ArrowRight")
         now = notebook.answer()
-    assert p95 <= limit, f"{slider.label}: key press to pixels takes {p95:.0f} ms, more than {limit:.0f}"
+    assert in_time, f"{slider.label}: key press to pixels p50 {p50:.0f} ms, p95 {p95:.0f} ms, load {busy:.1f}"
     return times
 
 
@@ -195,7 +229,7 @@ def measure(notebook: Notebook, figure: int, slider: Control, presses: int = 50)
 
 def test_all_cells_run_and_show_their_figures(scratch):
     assert scratch.errors() == []
-    assert len(scratch.figures) == 3
+    assert len(scratch.figures) == 4
     for figure in scratch.figures:
         assert figure.locator("> img").bounding_box()["width"] == 800
 
@@ -208,13 +242,20 @@ def test_pictures_and_controls_have_names(scratch):
     assert scratch.page.get_by_role("textbox", name="sentence").count() == 2
 
 
+def test_slider_handles_and_readouts_have_names(scratch):
+    handle = scratch.figures[0].get_by_role("slider", name="turn (places)", exact=True)
+    handle.wait_for()
+    assert handle.get_attribute("aria-valuenow")
+    assert scratch.figures[0].locator('.widget-readout[aria-label="turn (places), value"]').count() == 1
+
+
 def test_labels_stand_in_one_column(scratch):
     labels = [found.box.locator("label").first.bounding_box() for found in scratch.controls(0)]
     assert len({round(label["x"] + label["width"]) for label in labels}) == 1
 
 
 def test_every_control_moves_its_picture_from_the_keyboard(scratch):
-    assert move_every_control(scratch) == 6
+    assert move_every_control(scratch) == 7
 
 
 def test_a_sentence_typed_once_moves_both_figures(scratch):
@@ -233,7 +274,7 @@ def test_an_error_is_red_and_goes_away(scratch):
     turn.press("ArrowRight")
     alert = scratch.alert(0)
     alert.wait_for()
-    assert alert.inner_text() == "ValueError: 3 is <too> many"
+    assert alert.inner_text() == "3 is <too> many"
     red, green, blue = alert.evaluate("e => getComputedStyle(e).color.match(/\\d+/g).map(Number)")[:3]
     assert red > 180 and max(green, blue) < 100
     assert turn.focused()
@@ -257,7 +298,35 @@ def test_an_exercise_is_answered_wrongly_and_rightly(scratch):
 
 
 def test_pictures_follow_the_keys_in_time(scratch):
-    assert None not in measure(scratch, 0, control(scratch, 0, "strength"))
+    assert None not in measure(scratch, 3, control(scratch, 3, "places"))
+
+
+def test_a_drag_draws_nearly_every_move(scratch):
+    for _ in range(3):
+        drawn = scratch.drag(3, control(scratch, 3, "places"), moves=30)
+        busy = max(1, os.getloadavg()[0] / os.cpu_count())
+        print(f"a drag of 30 moves draws {drawn} pictures")
+        if drawn >= 24 / busy:
+            break
+    assert drawn >= 24 / busy
+
+
+def test_a_slider_that_was_never_touched_answers_while_a_cell_runs(scratch):
+    scratch.run("def rolled")  # so its slider was last spoken to by this cell
+    before = scratch.picture(3)
+    _, done = scratch.start("compute(0)", "compute(8)")
+    places = control(scratch, 3, "places")
+    places.focus()
+    places.press("ArrowRight")
+    assert scratch.new_picture(3, before, timeout=6)
+    assert not scratch.page.evaluate(done)
+    scratch.page.wait_for_function(done)
+
+
+def test_a_move_costs_after_20_reruns_what_it_cost_first(scratch):
+    for _ in range(20):
+        scratch.run("The length of the sentence.")
+    assert scratch.run("posenc.live._followers") == "follow the sentence: 2\n"
 
 
 def test_a_burst_of_keys_ends_at_the_last_value(scratch):

@@ -1,8 +1,10 @@
 """The structure of the stored notebooks. Each rule is a function that returns its complaints."""
 
 import ast
+import base64
 import copy
 import functools
+import io
 import json
 import re
 import statistics
@@ -12,11 +14,15 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 from nbformat import v4
+from PIL import Image
 
 from courseware import notebooks
+from courseware.index import TAG as INDEX
+from courseware.index import missing, stored, with_index
+from posenc.claims import make
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-TAGS = {"exercise", "check", "solution", "nbval-ignore-output"}
+TAGS = {"exercise", "check", "solution", "parameters", "take-along", "claims-index", "nbval-ignore-output"}
 
 # Cells whose outputs nbval may not compare, since they print versions or measured times: chapter → how many.
 TO_COME = {5, 6, 8, 9}  # chapters that are not written yet
@@ -58,6 +64,35 @@ def label(cell):
     return repr(cell.source.strip().split("\n")[0])
 
 
+def calls(cell, function):
+    """The calls of a function of this name, in their order, each with whether it stands in a loop or a function."""
+    found = []
+
+    def visit(node, again):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+            found.append((node, again))
+        again = again or isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.Lambda | ast.ListComp)
+        for inner in ast.iter_child_nodes(node):
+            visit(inner, again)
+
+    visit(tree(cell), False)
+    return found
+
+
+def lesson(notebook):
+    """The code cells that are no part of an exercise."""
+    return [cell for cell in code(notebook) if not {"exercise", "check", "solution"} & {*tags(cell)}]
+
+
+def tagged(notebook, tag):
+    return [cell for cell in notebook.cells if tag in tags(cell)]
+
+
+def speaks_in_claims(notebook):
+    """Chapters that are still to be rewritten assert and print instead."""
+    return any("posenc.claims" in cell.source for cell in code(notebook))
+
+
 def headings(notebook):
     """The anchors that JupyterLab makes: the words of a heading as shown, with hyphens between them."""
     source = "\n".join(cell.source for cell in markdown(notebook))
@@ -92,12 +127,12 @@ def stated_time(notebook, path):
     run = re.search(r"\*\*Runs\*\* [^\n]*?in (\d+) s", notebook.cells[0].source)
     if not (stated and run):
         return ["the opening cell does not say **Time** in min and **Runs** in s"]
-    words = sum(len(re.findall(r"\w+", cell.source)) for cell in markdown(notebook)[:-1])
-    plain = [cell for cell in code(notebook) if not {"exercise", "check", "solution"} & {*tags(cell)}]
-    stubs = [cell.source for cell in code(notebook) if "exercise" in tags(cell)]
-    exercises = sum(
-        int(minutes) for stub in stubs for minutes in re.findall(r"^# .* (\d+) min$", stub, re.MULTILINE)
-    )
+    prose = [cell.source for cell in markdown(notebook)[:-1] if INDEX not in tags(cell)]
+    words = sum(len(re.findall(r"\w+", source)) for source in prose)
+    plain = lesson(notebook)
+    titles = prose + [cell.source for cell in code(notebook) if "exercise" in tags(cell)]
+    exercises = dict(re.findall(r"^#+ Exercise (\S+) .* (\d+) min$", "\n".join(titles), re.MULTILINE))
+    exercises = sum(map(int, exercises.values()))
     figures = sum("Controls:" in data(output, "text/plain") for output in outputs(notebook))
     lines = sum(cell.source.count("\n") + 1 for cell in plain)
     needed = words / 200 + lines / 30 + exercises + 2 * figures + int(run[1]) / 60
@@ -105,25 +140,170 @@ def stated_time(notebook, path):
 
 
 def closing_cell(notebook, path):
-    """What was verified, a line for each assertion at least, and the way on."""
-    title, _, verified = notebook.cells[-1].source.rpartition("## What you verified")
-    if not _ or notebook.cells[-1].cell_type != "markdown":
-        return ['the last cell has no "## What you verified"']
+    """Five to seven sentences to take along, and the way on; the index of the claims comes below."""
+    if not speaks_in_claims(notebook):
+        return what_was_verified(notebook, path)
+    cells = [cell for cell in notebook.cells if INDEX not in tags(cell)]
+    if tagged(notebook, "take-along") != cells[-1:]:
+        return ["the last cell, the index aside, is not the one that is tagged take-along"]
+    source = cells[-1].source
     complaints = []
-    if title:
-        complaints.append('the closing cell does not start with "## What you verified"')
+    if not source.startswith("## What to take along\n"):
+        complaints.append('the closing cell does not start with "## What to take along"')
+    sentences = len(re.findall(r"^- ", source, re.MULTILINE))
+    if not 5 <= sentences <= 7:
+        complaints.append(f"{sentences} lines to take along; five to seven")
+    return complaints + way_on(source, path)
+
+
+def way_on(source, path):
+    chapters = sorted(path.parent.glob("[0-9]*.ipynb"))
+    here = chapters.index(path)
+    return [
+        f"no link to {neighbour.name}"
+        for neighbour in chapters[max(here - 1, 0) : here] + chapters[here + 1 : here + 2]
+        if not re.search(rf"\]\({re.escape(neighbour.name)}[)#]", source)
+    ]
+
+
+def what_was_verified(notebook, path):
+    """A line for each assertion at least, in a chapter that is still to be rewritten."""
+    title, _, verified = notebook.cells[-1].source.rpartition("## What you verified")
+    if not _ or title:
+        return ['the closing cell does not start with "## What you verified"']
     asserted = sum(
         count(cell, ast.Assert) for cell in code(notebook) if not {"exercise", "solution"} & {*tags(cell)}
     )
     lines = len(re.findall(r"^- ", verified, re.MULTILINE))
-    if lines < asserted:
-        complaints.append(f"{lines} lines for {asserted} assertions")
-    chapters = sorted(path.parent.glob("[0-9]*.ipynb"))
-    here = chapters.index(path)
-    for neighbour in chapters[max(here - 1, 0) : here] + chapters[here + 1 : here + 2]:
-        if not re.search(rf"\]\({re.escape(neighbour.name)}[)#]", verified):
-            complaints.append(f"no link to {neighbour.name}")
+    return ([f"{lines} lines for {asserted} assertions"] if lines < asserted else []) + way_on(verified, path)
+
+
+def numbers_to_take_along(notebook, path):
+    """A number in the closing cell stands in a stored claim of the chapter, though it may be rounded there."""
+    claims = [one.claim for one in stored(notebook)]
+    return [
+        f"{number} stands in no claim of this chapter"
+        for cell in tagged(notebook, "take-along")
+        for number in missing(cell.source, claims)
+    ]
+
+
+def index_of_claims(notebook, path):
+    if notebooks.text(with_index(copy.deepcopy(notebook))) == notebooks.text(notebook):
+        return []
+    return ["the index is not that of the claims: run  make notebooks"]
+
+
+def sentences_of_claims(notebook, path):
+    """Literals, each said once in the chapter; what a loop claims has a case. The question of a guess is a literal."""
+    complaints, said = [], []
+    for cell in code(notebook):
+        for call, again in calls(cell, "claim"):
+            sentence = call.args[0] if call.args else None
+            if not isinstance(getattr(sentence, "value", None), str):
+                complaints.append(f"{label(cell)} claims a sentence that is no literal: {ast.unparse(call)}")
+                continue
+            said.append(sentence.value)
+            if again and not any(keyword.arg == "case" for keyword in call.keywords):
+                complaints.append(f"{sentence.value!r} is claimed in a loop or a function without case=")
+    complaints += [
+        f"{sentence!r} is claimed twice" for sentence in sorted({*said}) if said.count(sentence) > 1
+    ]
+    shown = {one.claim.sentence for one in stored(notebook)}
+    complaints += [
+        f"{sentence!r} is claimed, and no output shows it" for sentence in said if sentence not in shown
+    ]
+    return complaints + [
+        f"an output shows {sentence!r}, and no cell claims it" for sentence in shown.difference(said)
+    ]
+
+
+def claims_hold(notebook, path):
+    return [f"stored as not holding: {one.claim}" for one in stored(notebook) if not one.claim.held]
+
+
+def no_test_in_the_lesson(notebook, path):
+    """Sliders are swept and artists looked at in tests; a measurement is claimed, so that its number is seen."""
+    if not speaks_in_claims(notebook):
+        return sliders_are_swept(notebook, path)
+    complaints = []
+    for cell in code(notebook):
+        for scaffold in re.findall(r"\.sweep\(|\bartists\[", cell.source):
+            complaints.append(f"{label(cell)} has {scaffold}")
+    for cell in lesson(notebook):
+        shown = [output.get("text", "") + data(output, "text/plain") for output in cell.outputs]
+        if re.search(r"\b(True|False)\b", "\n".join(shown)):
+            complaints.append(f"{label(cell)} shows True or False: show what was measured")
+        if count(cell, ast.Assert) and tagged(notebook, "parameters"):
+            complaints.append(f"{label(cell)} asserts where the reader may change parameters: claim it")
     return complaints
+
+
+def parameters(notebook, path):
+    """A chapter that trains has one cell of parameters, at their defaults."""
+    wanted = {"SEED": 0, "PACE": 1.0, "STEPS": 1.0}
+    cells = tagged(notebook, "parameters")
+    set_there = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for cell in cells
+        for node in tree(cell).body
+        if isinstance(node, ast.Assign)
+    }
+    if cells and (len(cells) > 1 or set_there != wanted):
+        return [f"the cell of parameters sets {set_there}; it is one cell that sets {wanted}"]
+    return []
+
+
+def guesses(notebook, path):
+    """Each question is answered, further below than one screen."""
+    complaints = []
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code" or not calls(cell, "predict"):
+            continue
+        names = re.findall(r"^(\w+) = predict\(", cell.source, re.MULTILINE)
+        if len(names) != 1:
+            complaints.append(f"{label(cell)}: one question a cell, as a name = predict(…)")
+            continue
+        answers = [
+            below
+            for below, other in enumerate(notebook.cells)
+            if below > number and re.search(rf"\b{names[0]}\.compare\(", other.get("source", ""))
+        ]
+        if not answers:
+            complaints.append(f"{label(cell)}: no cell below compares the answer")
+        elif (between := room_between(notebook.cells[number : answers[0] + 1])) < SCREEN:
+            complaints.append(
+                f"{label(cell)}: question and answer are {between} pixels apart; {SCREEN} at least"
+            )
+    return complaints
+
+
+SCREEN = 600  # pixels of a notebook that a screen of 1280 x 800 shows at once
+
+
+def room_between(cells):
+    """About how many pixels lie between the end of the first cell's question and the last cell's answer."""
+    heights = [height(cell) for cell in cells[1:-1]]
+    last = cells[-1]
+    above = [output for output in last.outputs if "Measured: " not in data(output, "text/plain")]
+    return sum(heights) + 16 * (last.source.count("\n") + 1) + sum(map(height_of_output, above))
+
+
+def height(cell):
+    if cell.cell_type == "markdown":
+        return sum(14 + 21 * (1 + len(line) // 130) for line in cell.source.split("\n") if line.strip())
+    folded = cell.metadata.get("jupyter", {}).get("source_hidden")
+    source = 20 if folded else 20 + 16 * (cell.source.count("\n") + 1)
+    return source + sum(map(height_of_output, cell.outputs))
+
+
+def height_of_output(output):
+    if data(output, "image/png"):
+        picture = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"])))
+        width = output.metadata.get("image/png", {}).get("width", picture.width)
+        controls = data(output, "text/plain").partition(" Controls: ")[2]
+        return round(picture.height * width / picture.width) + 32 * len(controls.split("; "))
+    return 18 * ((output.get("text", "") + data(output, "text/plain")).count("\n") + 1)
 
 
 def links_resolve(notebook, path):
@@ -143,14 +323,14 @@ def links_resolve(notebook, path):
 
 
 def cell_length(notebook, path):
-    lengths = {
-        label(cell): sum(map(bool, map(str.strip, cell.source.split("\n")))) for cell in code(notebook)
-    }
+    lengths = [sum(map(bool, map(str.strip, cell.source.split("\n")))) for cell in code(notebook)]
     complaints = [
-        f"{cell} has {length} lines; 25 is the most" for cell, length in lengths.items() if length > 25
+        f"{label(cell)} has {length} lines; 25 is the most"
+        for cell, length in zip(code(notebook), lengths)
+        if length > 25
     ]
-    if lengths and statistics.median(lengths.values()) > 8:
-        complaints.append(f"the median cell has {statistics.median(lengths.values())} lines; 8 is the most")
+    if lengths and statistics.median(lengths) > 8:
+        complaints.append(f"the median cell has {statistics.median(lengths)} lines; 8 is the most")
     return complaints
 
 
@@ -232,6 +412,18 @@ def exercises(notebook, path):
     return complaints
 
 
+def exercises_in_the_contents(notebook, path):
+    """Each exercise has a heading, so that the table of contents lists it."""
+    if not speaks_in_claims(notebook):
+        return []
+    source = "\n".join(cell.source for cell in markdown(notebook))
+    titles = re.findall(r"^#{2,4} Exercise \d+\.\d+ · ", source, re.MULTILINE)
+    asked = len(tagged(notebook, "exercise"))
+    return (
+        [] if len(titles) == asked else [f"{len(titles)} headings 'Exercise n.n · …' for {asked} exercises"]
+    )
+
+
 def defines(cell, name):
     return any(
         isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name for node in tree(cell).body
@@ -256,7 +448,7 @@ def pictures_have_words(notebook, path):
 
 
 def sliders_are_swept(notebook, path):
-    """nbval moves no slider and types no text, so the next cell does."""
+    """nbval moves no slider and types no text, so the next cell does in a chapter that is still to be rewritten."""
     complaints = []
     for cell, following in zip(code(notebook), [*code(notebook)[1:], v4.new_code_cell()]):
         for output in cell.outputs:
@@ -285,15 +477,15 @@ def quiet_outputs(notebook, path):
 
 def nothing_of_this_machine(notebook, path):
     """No absolute path and no memory address, neither in a source nor in an output."""
-    words = {f"the source of {label(cell)}": cell.source for cell in notebook.cells}
+    words = [(f"the source of {label(cell)}", cell.source) for cell in notebook.cells]
     for cell in code(notebook):
         for output in cell.outputs:
             shown = [output.get("text", "")] + [
                 v for k, v in output.get("data", {}).items() if k != "image/png"
             ]
-            words[f"the output of {label(cell)}"] = "\n".join(map(str, shown))
+            words.append((f"the output of {label(cell)}", "\n".join(map(str, shown))))
     complaints = []
-    for where, text in words.items():
+    for where, text in words:
         for found in re.findall(r"0x[0-9a-fA-F]{6,}|(?<![\w.:/<)])/\w[\w.-]*/[\w.-]+|\b[A-Z]:\\\w+", text):
             complaints.append(f"{found} in {where}")
     return complaints
@@ -326,6 +518,14 @@ RULES = [
     opening_cell,
     stated_time,
     closing_cell,
+    numbers_to_take_along,
+    index_of_claims,
+    sentences_of_claims,
+    claims_hold,
+    no_test_in_the_lesson,
+    parameters,
+    guesses,
+    exercises_in_the_contents,
     links_resolve,
     cell_length,
     one_cell_of_imports,
@@ -336,7 +536,6 @@ RULES = [
     exercises,
     executed_in_order,
     pictures_have_words,
-    sliders_are_swept,
     quiet_outputs,
     nothing_of_this_machine,
     normal_form,
@@ -347,14 +546,14 @@ RULES = [
 
 
 @functools.cache
-def stored(path):
+def read(path):
     return notebooks.read(path)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
 def test_chapter(path, rule):
-    complaints = rule(stored(path), path)
+    complaints = rule(read(path), path)
     assert not complaints, "\n".join(complaints)
 
 
@@ -367,13 +566,21 @@ def test_chapters_are_numbered():
 
 OPENING = """# 02 · A chapter
 **You will be able to** test.
-**Needs** [01](01_before.ipynb) · **Time** 3 min · **Runs** in 1 s
+**Needs** [01](01_before.ipynb) · **Time** 5 min · **Runs** in 1 s
 **Predict first:** which? See [below](#A-closing-word)."""
 
-CLOSING = """## What you verified
-- One is one.
+CLOSING = """## What to take along
+- One is 1. (section 3)
+- Each is 1.00, in 2 of 2.
+- Three.
+- Four.
+- Five.
 
 [Before](01_before.ipynb) · [After](03_after.ipynb#A-heading)"""
+
+CLAIMING = """claim("one is one", 1, below=2)
+for name in "ab":
+    claim("each is", [1, 1], below=2, case=name)"""
 
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC"
 
@@ -386,17 +593,22 @@ def cell(source, *outputs, **metadata):
 
 def model_chapter():
     """A chapter in which no rule finds anything."""
-    printed = v4.new_output("stream", name="stdout", text="True: 1/2, and/or/not, 0xff\n")
+    printed = v4.new_output("stream", name="stdout", text="1/2, and/or/not, 0xff\n")
     figure = v4.new_output(
         "display_data",
         data={"image/png": DOT, "text/plain": "Figure: a dot. Controls: x."},
-        metadata={"image/png": {"alt": "a dot"}},
+        metadata={"image/png": {"alt": "a dot", "width": 800}},
+    )
+    claims = [make("one is one", 1, below=2), *(make("each is", [1, 1], below=2, case=name) for name in "ab")]
+    claimed = [v4.new_output("display_data", data=claim._repr_mimebundle_()) for claim in claims]
+    asked, answered = (
+        v4.new_output("display_data", data={"text/plain": words}) for words in ("Which?", "Measured: a.")
     )
     cells = [
         v4.new_markdown_cell(OPENING),
-        cell("%matplotlib inline\nimport math"),
+        cell("%matplotlib inline\nimport math\nfrom posenc.claims import claim"),
         cell("show()", figure),
-        cell("assert figure.sweep() > 0", printed),
+        cell(CLAIMING, printed, *claimed),
         cell(
             'def twice(x):\n    raise NotImplementedError("your turn")',
             tags=["exercise"],
@@ -411,11 +623,16 @@ def model_chapter():
         v4.new_markdown_cell(
             "## A closing *word*\n### A `heading`\nSee [it](https://example.org/a/b) and `[this](no_link)`."
         ),
-        v4.new_markdown_cell(CLOSING),
+        v4.new_markdown_cell("### Exercise 2.1 · twice"),
+        cell("SEED = 0\nPACE = 1.0\nSTEPS = 1.0", tags=["parameters"]),
+        cell('guess = predict("Which?", ["a", "b"])', asked),
+        cell("show()", figure),
+        cell('guess.compare("a")', answered),
+        v4.new_markdown_cell(CLOSING, metadata={"tags": ["take-along"]}),
     ]
     for number, made in enumerate((made for made in cells if made.cell_type == "code"), start=1):
         made.execution_count = number
-    return notebooks.normalise(v4.new_notebook(cells=cells))
+    return with_index(notebooks.normalise(v4.new_notebook(cells=cells)))
 
 
 @pytest.fixture(scope="module")
@@ -449,11 +666,11 @@ def metadata(index, **changes):
     return lambda notebook: notebook.cells[index].metadata.update(nbformat.from_dict(changes))
 
 
-def shown(index, kind, value):
+def shown(index, kind, value, place=0):
     """Change what an output holds; None takes it away."""
 
     def plant(notebook):
-        output = notebook.cells[index].outputs[0]
+        output = notebook.cells[index].outputs[place]
         (output.data.update({kind: value}) if value else output.data.pop(kind)) if "data" in output else None
         if kind == "text":
             output.text = value
@@ -499,32 +716,59 @@ VIOLATIONS = [
     (opening_cell, sources(0, "**Time**", "Time"), "Time"),
     (opening_cell, sources(0, "**Runs**", "Runs"), "Runs"),
     (opening_cell, sources(0, "**Predict first:**", "Predict:"), "Predict first:"),
-    (stated_time, sources(0, "3 min", "an hour"), "does not say"),
-    (stated_time, sources(0, "3 min", "2 min"), "takes 2 min, and says 2"),
+    (stated_time, sources(0, "5 min", "an hour"), "does not say"),
+    (stated_time, sources(0, "5 min", "4 min"), "takes 5 min, and says 4"),
     (
         stated_time,
         sources(4, "def twice", "# Exercise 2.1 · twice · 2 min\ndef twice"),
-        "takes 4 min, and says 3",
+        "takes 7 min, and says 5",
     ),
-    (stated_time, sources(0, "test.", "test. " * 400), "takes 4 min"),
-    (closing_cell, without(-1), 'no "## What you verified"'),
-    (closing_cell, sources(-1, "## What", "Well.\n## What"), "does not start"),
-    (closing_cell, sources(3, "assert", "assert 1\nassert"), "1 lines for 2 assertions"),
-    (closing_cell, sources(-1, "(01_before.ipynb)", "(.)"), "no link to 01_before.ipynb"),
-    (closing_cell, sources(-1, "(03_after.ipynb", "(3.ipynb"), "no link to 03_after.ipynb"),
+    (stated_time, sources(8, "· twice", "· twice · 2 min"), "takes 7 min, and says 5"),
+    (stated_time, sources(0, "test.", "test. " * 400), "takes 7 min"),
+    (closing_cell, without(-2), "not the one that is tagged take-along"),
+    (closing_cell, metadata(-2, tags=[]), "not the one that is tagged take-along"),
+    (closing_cell, added(v4.new_markdown_cell("- One.", metadata={"tags": ["take-along"]})), "not the one"),
+    (closing_cell, sources(-2, "## What", "Well.\n## What"), "does not start"),
+    (closing_cell, sources(-2, "- Five.", ""), "4 lines to take along"),
+    (closing_cell, sources(-2, "- Five.", "- \n- \n- \n- "), "8 lines to take along"),
+    (closing_cell, sources(-2, "(01_before.ipynb)", "(.)"), "no link to 01_before.ipynb"),
+    (closing_cell, sources(-2, "(03_after.ipynb", "(3.ipynb"), "no link to 03_after.ipynb"),
+    (numbers_to_take_along, sources(-2, "1.00", "1.01"), "1.01 stands in no claim"),
+    (numbers_to_take_along, sources(-2, "Three.", "Three of .37 are 3."), ".37 stands in no claim"),
+    (index_of_claims, without(-1), "make notebooks"),
+    (index_of_claims, sources(-1, "one is one", "one is 1"), "make notebooks"),
+    (sentences_of_claims, sources(3, '"one is one"', "words"), "is no literal: claim(words, 1, below=2)"),
+    (sentences_of_claims, sources(3, '"one is one"', 'f"one is {1}"'), "is no literal"),
+    (sentences_of_claims, sources(3, '"each is"', '"one is one"'), "'one is one' is claimed twice"),
+    (sentences_of_claims, sources(3, ", case=name", ""), "'each is' is claimed in a loop or a function"),
+    (sentences_of_claims, sources(3, '"one is one"', '"one is 1"'), "'one is 1' is claimed, and no output"),
+    (sentences_of_claims, sources(3, '"one is one"', '"one is 1"'), "shows 'one is one', and no cell"),
+    (claims_hold, shown(3, "text/plain", str(make("one is one", 3, below=2)), 1), "✗ one is one"),
+    (no_test_in_the_lesson, sources(2, "show()", "figure.sweep()"), ".sweep("),
+    (no_test_in_the_lesson, sources(2, "show()", "figure.artists['dot']"), "artists["),
+    (no_test_in_the_lesson, shown(3, "text", "it moves: True\n"), "shows True or False"),
+    (no_test_in_the_lesson, shown(2, "text/plain", "(False, 1)"), "shows True or False"),
+    (no_test_in_the_lesson, sources(2, "show()", "assert show()"), "asserts where the reader"),
+    (parameters, sources(9, "SEED = 0", "SEED = 1"), "the cell of parameters sets {'SEED': 1,"),
+    (parameters, sources(9, "PACE = 1.0", ""), "the cell of parameters sets"),
+    (parameters, metadata(2, tags=["parameters"]), "it is one cell"),
+    (guesses, sources(12, "guess.compare", "other.compare"), "no cell below compares"),
+    (guesses, without(11), "pixels apart"),
+    (guesses, sources(10, "guess = predict", "predict"), "one question a cell"),
+    (exercises_in_the_contents, sources(8, "### Exercise", "### An exercise"), "0 headings"),
     (links_resolve, sources(0, "01_before", "01_begin"), "01_begin.ipynb: there is no such file"),
     (links_resolve, sources(0, "#A-closing", "#a-closing"), "no such heading"),
     (
         links_resolve,
-        sources(-1, "#A-heading", "#Another"),
+        sources(-2, "#A-heading", "#Another"),
         "03_after.ipynb#Another: there is no such heading",
     ),
     (
         links_resolve,
-        sources(-1, "[Before]", "![Before](before.png) [Before]"),
+        sources(-2, "[Before]", "![Before](before.png) [Before]"),
         "before.png: there is no such file",
     ),
-    (links_resolve, sources(-1, "[Before]", '<img src="a.png"> [Before]'), "a.png: there is no such file"),
+    (links_resolve, sources(-2, "[Before]", '<img src="a.png"> [Before]'), "a.png: there is no such file"),
     (cell_length, sources(2, "show()", "\n\n".join(["show()"] * 26)), "has 26 lines"),
     (cell_length, many_long_cells, "median"),
     (one_cell_of_imports, sources(2, "show()", "from math import pi"), "imports too"),
@@ -556,9 +800,6 @@ VIOLATIONS = [
     (executed_in_order, put("cells", 2, "execution_count", 7), "executed as"),
     (pictures_have_words, shown(2, "text/plain", None), "no words"),
     (pictures_have_words, put("cells", 2, "outputs", 0, "metadata", {}), "no alt"),
-    (sliders_are_swept, sources(3, ".sweep()", ".set(x=1)"), "by .sweep()"),
-    (sliders_are_swept, added(cell("pass")), "by .sweep()"),
-    (sliders_are_swept, shown(2, "text/plain", "Figure: a. Controls: x, a text, now “b”."), "by .set("),
     (quiet_outputs, put("metadata", "widgets", {}), "metadata.widgets"),
     (quiet_outputs, appended(2, STDERR), "stderr: UserWarning"),
     (quiet_outputs, appended(2, ERROR), "ValueError"),
@@ -569,7 +810,6 @@ VIOLATIONS = [
     (nothing_of_this_machine, sources(0, "test.", r"test C:\Users."), r"C:\Users"),
     (normal_form, put("metadata", "language_info", "version", "3.11"), "make notebooks"),
     (normal_form, put("cells", 2, "metadata", "scrolled", True), "make notebooks"),
-    (normal_form, put("cells", 2, "id", "mine"), "make notebooks"),
     (small_file, sources(0, "test.", "test." * 100_000), "kB; 500 is too much"),
 ]
 

@@ -25,6 +25,7 @@ CLASSROOM = os.path.join(ROOT, ".venv-classroom")
 
 OLDEST = (3, 11)
 FIRST_PORT = 8888
+CONNECTION = "--ServerApp.kernel_websocket_connection_class=courseware.connection.Connection"
 LEARNER, DEVELOPER = "learner", "developer"
 
 NETWORK_WORDS = (
@@ -208,7 +209,7 @@ def lab(wanted_port):
     os.execv(
         PYTHON,
         [PYTHON, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
-        + ["--ServerApp.port_retries=0", "--ServerApp.root_dir=" + ROOT]
+        + ["--ServerApp.port_retries=0", "--ServerApp.root_dir=" + ROOT, CONNECTION]
         + chapters[:1],
     )
 

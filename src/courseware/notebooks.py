@@ -11,6 +11,7 @@ import base64
 import copy
 import hashlib
 import io
+import itertools
 import json
 import os
 import re
@@ -29,6 +30,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from PIL import Image
 
+from courseware.index import with_index
 from posenc.claims import MEASURED
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -169,12 +171,11 @@ def normalise(notebook: NotebookNode, old: NotebookNode | None = None) -> Notebo
             of a compression library writes other bytes.
     """
     kept = dict(_normal_pictures(old)) if old else {}
-    cells, ids = [], set()
-    for cell in notebook.cells:
-        cell = copy.deepcopy(cell)
+    cells = []
+    for cell, id in zip(copy.deepcopy(notebook.cells), _cell_ids(notebook.cells)):
         cell.source = cell.source.rstrip()
         cell.metadata = _cell_metadata(cell.metadata)
-        cell.id = _cell_id(cell, ids)
+        cell.id = id
         if cell.cell_type == "code":
             cell.outputs = list(_outputs(cell, kept))
         cells.append(cell)
@@ -189,12 +190,18 @@ def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     return nbformat.from_dict(kept)
 
 
-def _cell_id(cell: NotebookNode, taken: set[str]) -> str:
-    """An id from the cell's content. A repeated cell gets a number behind it."""
-    name = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
-    repeats = sum(id.startswith(name) for id in taken)
-    taken.add(id := f"{name}-{repeats}" if repeats else name)
-    return id
+def _cell_ids(cells: list[NotebookNode]) -> list[str]:
+    """The ids that the cells have; one from the content where there is none, or where another cell has it already."""
+    given = {cell.get("id") for cell in cells}
+    ids: list[str] = []
+    for cell in cells:
+        id = cell.get("id")
+        if not id or id in ids:
+            name = hashlib.sha256(f"{cell.cell_type}\n{cell.source.rstrip()}".encode()).hexdigest()[:8]
+            tries = (f"{name}-{number}" if number else name for number in itertools.count())
+            id = next(one for one in tries if one not in given and one not in ids)
+        ids.append(id)
+    return ids
 
 
 def _outputs(cell: NotebookNode, kept: dict) -> Iterator[NotebookNode]:
@@ -321,9 +328,9 @@ def write(path: Path, content: str) -> None:
 
 
 def build(path: Path) -> None:
-    """Execute one notebook and store it in normal form, or leave it as it was."""
+    """Execute one notebook and store it in normal form with the index of its claims, or leave it as it was."""
     old = read(path)
-    new = text(normalise(execute(old, folder=path.parent), old))
+    new = text(with_index(normalise(execute(old, folder=path.parent), old)))
     if new != path.read_text(encoding="utf-8"):
         write(path, new)
 

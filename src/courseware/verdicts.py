@@ -1,10 +1,12 @@
 """The page of claims: what the four sources say, each verdict, and the cell that decides.
 
-    python -m courseware.verdicts    write notebooks/claims.ipynb
+    python -m courseware.verdicts         write notebooks/claims.ipynb
+    python -m courseware.verdicts keys    print what the chapters claim, with the keys of claims.toml
 
-The claims stand in claims.toml. What decides them are assertions of the chapters, and `page` fails where one of
-these is gone, was changed, or stands in several cells. The chapters' tables of symbols are merged at its end, and
-a symbol has one meaning in all of them.
+The claims of the sources stand in claims.toml. What decides them are claims of the chapters, named by the chapter's
+number, the id of a cell and, for one of several there, its place among them: 03/alignment/1. `page` fails where one
+is gone. A reworded sentence keeps its key. The chapters' tables of symbols are merged at its end, and a symbol has
+one meaning in all of them.
 """
 
 import ast
@@ -13,18 +15,20 @@ import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from nbformat import NotebookNode, v4
 
 from courseware import notebooks
+from courseware.index import Stored, escaped, missing, stored, words
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 PAGE = notebooks.NOTEBOOKS / "claims.ipynb"
 
 OPENING = """# Every claim, and its verdict
-Four documents argue about positional encoding, and they do not agree. This page lists what they claim, {count} claims in our words, and what the chapters found. Each verdict links to the cells whose assertions decide it. Run them, change them, and see what it takes to make them fail.
+Four documents argue about positional encoding, and they do not agree. This page lists what they claim, {count} claims in our words, and what the chapters found. Each verdict links to the cells that decide it, with what they measured. Run them, change them, and see what it takes to make them fail.
 
 A verdict speaks of what was measured: exact algebra where it is algebra, and otherwise models of this course's size and training."""
 CLOSING = (
@@ -54,9 +58,9 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
         claims: as `read_claims` gives them.
 
     Raises:
-        ClaimError: a verdict is unknown, a claim has no assertion although its verdict says that it was tested,
-            an assertion does not stand in one and only one cell, a number in a finding stands in none of the
-            deciding cells, or a symbol has two meanings.
+        ClaimError: a verdict is unknown, nothing decides a claim although its verdict says that it was tested, what
+            decides it is gone, a number in a finding stands in none of the deciding claims, or a symbol has two
+            meanings.
     """
     count = sum(len(source["claim"]) for source in claims["source"])
     texts = [OPENING.format(count=count) + "\n\n" + _overview(claims)]
@@ -68,7 +72,13 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
             texts.append(_entry(number, claim, notebooks, claims["verdicts"]))
     texts.append(_symbols(notebooks))
     texts.append(CLOSING)
-    return v4.new_notebook(cells=[v4.new_markdown_cell(text) for text in texts])
+    return v4.new_notebook(cells=[v4.new_markdown_cell(text, id=_id(text)) for text in texts])
+
+
+def _id(text: str) -> str:
+    """A cell's name, from the words of its first line, without the number of a claim."""
+    words = re.findall(r"[a-z]+", text.splitlines()[0].lower())
+    return "-".join(words)[:64].strip("-")
 
 
 def _overview(claims: dict) -> str:
@@ -90,19 +100,62 @@ def _entry(number: int, claim: dict, notebooks: dict[str, NotebookNode], verdict
     if verdict not in verdicts:
         raise ClaimError(f"{says!r} has the verdict {verdict!r}; there are: {', '.join(verdicts)}")
     if bool(decided) == (verdict == "not testable here"):
-        raise ClaimError(f"{says!r}: either an assertion decides it, or it is not testable here")
-    places = [_place(notebooks, *reference) for reference in decided]
-    known = {value for _, _, cell, _ in places for value, _ in _numbers("\n".join(_texts(cell)))}
-    for value, digits in _numbers(finding):
-        if decided and not any(round(other, digits) == value for other in known):
-            raise ClaimError(f"{says!r}: {value:g} stands in none of the deciding cells")
-    deciding: dict[str, list[str]] = {}
-    for name, heading, cell, assertion in places:
-        link = f"[chapter {int(name[:2])}, “{heading}”]({name}#cell-id={cell.id})"
-        deciding.setdefault(link, []).append(f"`{assertion}`")
-    links = [f"- {link}: {', '.join(assertions)}" for link, assertions in deciding.items()]
+        raise ClaimError(f"{says!r}: either something decides it, or it is not testable here")
+    places = [place for key in decided for place in _places(notebooks, key)]
+    asserted = any(not isinstance(key, str) for key in decided)
+    claims = [one.claim for _, one in places if one.claim]
+    unknown = [] if asserted else missing(finding, claims)
+    if decided and unknown:
+        raise ClaimError(f"{says!r}: {unknown[0]} stands in none of the deciding claims")
+    deciding: dict[str, dict[str, list[str]]] = {}
+    for name, one in places:
+        link = f"[chapter {int(name[:2])}, “{one.heading}”]({name}#cell-id={one.cell})"
+        if one.claim:
+            start = escaped(one.claim.sentence) + (", " if one.claim.case else ": ")
+            line = escaped(words(one.claim, sentence=False))
+        else:
+            start, line = one.asserted, ""
+        deciding.setdefault(link, {}).setdefault(start, []).append(line)
+    links = [
+        f"- {link}: {'; '.join(start + ', '.join(lines) for start, lines in claims.items())}"
+        for link, claims in deciding.items()
+    ]
     title = f"### {number} · {says.rstrip('.')}"
     return "\n\n".join([title, f"**{verdict.capitalize()}.** {finding}", *filter(None, ["\n".join(links)])])
+
+
+def _places(notebooks: dict[str, NotebookNode], key: str | list[str]) -> list[tuple[str, Stored]]:
+    """File name and claim, or claims, that a key names."""
+    if not isinstance(key, str):
+        return _asserted(notebooks, key)
+    chapter, cell, *place = key.split("/")
+    found = [
+        (name, one)
+        for name, notebook in notebooks.items()
+        for one in stored(notebook)
+        if name.startswith(chapter) and one.cell == cell and place in ([], [str(one.place)])
+    ]
+    if not found:
+        raise ClaimError(f"no chapter has a claim {key}")
+    return found
+
+
+# TRANSITION: keys of chapters that still assert; they are chapter, words and assertion.
+
+
+class _Asserted(NamedTuple):
+    cell: str
+    heading: str
+    asserted: str
+    claim: None = None
+
+
+def _asserted(notebooks: dict[str, NotebookNode], key: list[str]) -> list[tuple[str, _Asserted]]:
+    name = next((name for name in notebooks if name.startswith(key[0])), None)
+    if name is None or "posenc.claims" in "".join(cell.source for cell in notebooks[name].cells):
+        return []
+    name, heading, cell, assertion = _place(notebooks, *key)
+    return [(name, _Asserted(cell.id, heading, f"`{assertion}`"))]
 
 
 def _place(
@@ -126,18 +179,6 @@ def _place(
 def _assertions(source: str) -> list[str]:
     tree = ast.parse(re.sub(r"^%.*$", "", source, flags=re.MULTILINE))
     return [ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.Assert)]
-
-
-def _texts(cell: NotebookNode) -> Iterator[str]:
-    yield cell.source
-    for output in cell.outputs:
-        yield output.get("text", "")
-
-
-def _numbers(text: str) -> Iterator[tuple[float, int]]:
-    """The numbers in a text, 10,000 and 10_000 alike, each with how many decimals it has."""
-    for found in re.findall(r"\d+(?:[,_]\d{3})*(?:\.\d+)?|\.\d+", text):
-        yield float(re.sub("[,_]", "", found)), len(found.partition(".")[2])
 
 
 def _symbols(notebooks: dict[str, NotebookNode]) -> str:
@@ -165,8 +206,13 @@ def _symbol_rows(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
                     yield symbol, meaning
 
 
-def main() -> int:
-    """Write the page from the stored chapters. Returns the exit status."""
+def main(arguments: Sequence[str] = ()) -> int:
+    """Write the page from the stored chapters, or print the keys. Returns the exit status."""
+    if list(arguments) == ["keys"]:
+        for name, notebook in chapters().items():
+            for one in stored(notebook):
+                print(f"{name[:2]}/{one.cell}/{one.place}  {words(one.claim)}")
+        return 0
     try:
         PAGE.write_text(
             notebooks.text(notebooks.normalise(page(chapters(), read_claims()))), encoding="utf-8"
@@ -178,4 +224,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

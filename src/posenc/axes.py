@@ -18,7 +18,7 @@ from torch import Tensor
 from posenc.additive import frequencies, require_integers
 from posenc.rotary import angles
 
-TEXT_AXES = 3  # time, row, column
+_TEXT_AXES = 3  # time, row, column
 
 
 def grid(rows: int, columns: int, *, start: tuple[int, int] = (0, 0)) -> Tensor:
@@ -229,12 +229,12 @@ def text_and_images(*parts: int | tuple[int, int], start: int = 0) -> Tensor:
 
     Source: Wang et al. 2024, "Qwen2-VL", section 2.1.
     """
-    coordinates = [torch.empty(0, TEXT_AXES, dtype=torch.long)]
+    coordinates = [torch.empty(0, _TEXT_AXES, dtype=torch.long)]
     for part in parts:
         if isinstance(part, int):
             if part < 0:
                 raise ValueError(f"a text of {part} tokens: pass 0 or more, and (rows, columns) for an image")
-            coordinates.append((start + torch.arange(part))[:, None].expand(-1, TEXT_AXES))
+            coordinates.append((start + torch.arange(part))[:, None].expand(-1, _TEXT_AXES))
             start += part
         else:
             rows, columns = part

@@ -133,7 +133,7 @@ class Ensemble:
 
 def train(
     ensemble: Ensemble,
-    batch: Callable[[int], tuple[Tensor, Tensor]],
+    batch: Callable[[int], tuple[Tensor | tuple[Tensor, ...], Tensor]],
     loss: Callable[[Tensor, Tensor], Tensor],
     *,
     steps: int = 300,
@@ -146,7 +146,7 @@ def train(
     AdamW; the learning rate rises over the first tenth of the steps and falls as a cosine.
 
     Args:
-        batch: step → (inputs, targets), each with a leading axis of seeds.
+        batch: step → (inputs, targets), each with a leading axis of seeds. Several inputs are a tuple.
         loss: (outputs, targets) → one number a seed, shape (seeds,).
         steps: number of updates.
         learning_rate: the highest one.
@@ -163,7 +163,8 @@ def train(
             report(step)
         inputs, targets = batch(step)
         optimizer.zero_grad()
-        loss(ensemble(inputs), targets).sum().backward()  # a sum keeps the seeds' gradients apart
+        outputs = ensemble(*inputs) if isinstance(inputs, tuple) else ensemble(inputs)
+        loss(outputs, targets).sum().backward()  # a sum keeps the seeds' gradients apart
         optimizer.step()
         schedule.step()
     if report is not None:

@@ -16,6 +16,7 @@ CHARACTERS = "\n" + "".join(map(chr, range(ord(" "), ord("~") + 1)))  # any othe
 A, B = 0, 1  # the two tokens whose order is asked for
 ORDER_VOCABULARY = 12  # a, b, nine fillers and the neutral last token
 NEUTRAL = ORDER_VOCABULARY - 1
+UNASKED = -100  # a target that nobody asks for
 
 
 def order_batch(
@@ -79,6 +80,42 @@ def order_accuracy(ensemble: Ensemble, **options) -> Tensor:
     yes = exact(a_first.expand(seeds, -1, -1))[..., -1, 0] > 0
     no = exact(b_first.expand(seeds, -1, -1))[..., -1, 0] <= 0
     return (yes.double().mean(-1) + no.double().mean(-1)) / 2
+
+
+def at_offset(tokens: Tensor, places: Tensor, offset: tuple[int, ...]) -> Tensor:
+    """For every token the one that stands at its place + offset, for example the patch above it and two to the right.
+
+    Args:
+        tokens: shape (…, T).
+        places: the coordinates of the T tokens, all different, shape (T, axes).
+        offset: how much further along each axis.
+
+    Returns:
+        shape (…, T), with UNASKED where nothing stands there.
+    """
+    there = (places[:, None] + torch.tensor(offset) == places).all(
+        -1
+    )  # (T, T), from each token to the one asked for
+    return tokens[..., there.int().argmax(-1)].where(there.any(-1), UNASKED)
+
+
+def answer_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy of the answers that are asked for, one number a seed.
+
+    Args:
+        outputs: shape (seeds, …, classes).
+        targets: classes, or UNASKED, shape (seeds, …).
+    """
+    losses = F.cross_entropy(
+        outputs.flatten(0, -2), targets.flatten(), ignore_index=UNASKED, reduction="none"
+    )
+    return losses.view(len(outputs), -1).sum(-1) / (targets != UNASKED).flatten(1).sum(-1)
+
+
+def answer_share(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Share of right answers among those that are asked for, one number a seed. Shapes: as in `answer_loss`."""
+    asked = (targets != UNASKED).flatten(1)
+    return ((outputs.argmax(-1) == targets).flatten(1) & asked).sum(-1) / asked.sum(-1)
 
 
 @cache

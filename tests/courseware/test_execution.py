@@ -188,13 +188,33 @@ def test_metadata_keeps_only_what_the_course_uses():
     assert messy.cells[0].source == "a = 1  \n\n", "the notebook that was passed in has changed"
 
 
-def test_cell_ids_are_stable_unique_and_from_content():
-    one, other = normalise(notebook("a", "b", "a", "a")), normalise(notebook("a", "b", "a", "a"))
-    ids = [cell.id for cell in one.cells]
-    assert ids == [cell.id for cell in other.cells]
-    assert len(set(ids)) == 4
-    assert normalise(notebook("new", "other", "b")).cells[2].id == ids[1]
-    nbformat.validate(one)
+def with_ids(*pairs):
+    made = notebook(*(source for _, source in pairs))
+    for cell, (id, _) in zip(made.cells, pairs):
+        cell.id = id
+        if not id:
+            del cell["id"]
+    return made
+
+
+def ids(made):
+    nbformat.validate(made)
+    return [cell.id for cell in made.cells]
+
+
+def test_cell_ids_stay_when_a_word_changes_or_a_cell_moves():
+    assert ids(normalise(with_ids(("one", "a"), ("two", "b")))) == ["one", "two"]
+    assert ids(normalise(with_ids(("two", "b, in other words"), ("one", "a")))) == ["two", "one"]
+
+
+def test_a_cell_without_an_id_or_with_that_of_another_gets_one_from_its_content():
+    made = normalise(with_ids((None, "a"), ("one", "b"), ("one", "c"), (None, "a"), (None, "b")))
+    first, one, third, repeated, last = ids(made)
+    assert one == "one"
+    assert len({first, one, third, repeated, last}) == 5
+    assert repeated == f"{first}-1"
+    assert ids(normalise(made)) == ids(made)
+    assert ids(normalise(with_ids((None, "new"), (None, "c"), (None, "a"))))[1:] == [third, first]
 
 
 def test_consecutive_prints_are_one_output():
@@ -227,7 +247,10 @@ def test_addresses_and_paths_of_the_machine_go():
 
 def test_nbval_is_told_to_overlook_the_same_things():
     config = (ROOT / "tests" / "sanitize.cfg").read_text()
-    assert dict(re.findall(r"^regex: (.*)\nreplace: (.*)$", config, re.MULTILINE)) == notebooks.SCRUBBED | notebooks.MASKED
+    assert (
+        dict(re.findall(r"^regex: (.*)\nreplace: (.*)$", config, re.MULTILINE))
+        == notebooks.SCRUBBED | notebooks.MASKED
+    )
 
 
 def test_the_number_of_a_result_is_that_of_its_cell():

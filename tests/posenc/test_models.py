@@ -6,6 +6,7 @@ from torch import nn
 
 from posenc.additive import sinusoidal
 from posenc.models import Ensemble, Transformer, train
+from posenc.rotary import rotate
 
 TOKENS = torch.tensor([[3, 1, 4, 1, 5, 2]])
 
@@ -129,6 +130,22 @@ def test_reports_come_before_the_first_step_at_every_interval_and_at_the_end():
     reported = []
     fit(range(1), steps=60, every=25, report=reported.append)
     assert reported == [0, 25, 50, 60]
+
+
+def test_several_inputs_are_a_tuple():
+    """A rotation by angles that come with the tokens: zero angles for one run, and others that change what is learned."""
+    tokens = torch.randint(8, (2, 4, 6), generator=torch.Generator().manual_seed(0))
+    learned = []
+    for angle in (torch.zeros(2, 6, 4), torch.rand(2, 6, 4, generator=torch.Generator().manual_seed(1))):
+        ensemble = Ensemble(lambda: Transformer(8, 1, width=16, rotate=rotate), seeds=range(2))
+        train(
+            ensemble,
+            lambda step, angle=angle: ((tokens, angle), None),
+            lambda y, _: y.square().mean(dim=(1, 2, 3)),
+            steps=2,
+        )
+        learned.append(ensemble.parameters["head.weight"].detach())
+    assert (learned[0] - learned[1]).abs().max() > 1e-4
 
 
 def test_double_is_a_frozen_copy():

@@ -8,8 +8,12 @@ from posenc.tasks import (
     CHARACTERS,
     NEUTRAL,
     ORDER_VOCABULARY,
+    UNASKED,
     A,
     B,
+    answer_loss,
+    answer_share,
+    at_offset,
     character_batch,
     character_loss,
     character_passages,
@@ -127,3 +131,23 @@ def test_the_loss_of_a_model_that_knows_nothing_is_the_logarithm_of_the_alphabet
     assert torch.allclose(character_loss(outputs, targets), torch.tensor(len(CHARACTERS)).log().expand(2))
     outputs[1].scatter_(-1, targets[1, ..., None], 100.0)  # the second seed knows everything
     assert character_loss(outputs, targets)[1] < 1e-6 < character_loss(outputs, targets)[0]
+
+
+def test_at_offset_names_the_patch_that_stands_there():
+    places = torch.cartesian_prod(torch.arange(2), torch.arange(3)) + 5  # 0 1 2 / 3 4 5
+    tokens = torch.arange(6).expand(2, 1, 6)
+    for offset, expected in (
+        ((-1, 1), [-100, -100, -100, 1, 2, -100]),  # no patch before the first of a row
+        ((0, 0), [0, 1, 2, 3, 4, 5]),
+        ((0, -2), [-100, -100, 0, -100, -100, 3]),
+    ):
+        assert at_offset(tokens, places, offset)[1, 0].tolist() == expected
+    assert UNASKED == -100
+
+
+def test_only_what_is_asked_counts():
+    outputs = torch.log(torch.tensor([[[0.5, 0.5], [0.9, 0.1]], [[0.2, 0.8], [0.3, 0.7]]]))
+    targets = torch.tensor([[0, UNASKED], [0, 1]])
+    expected = -torch.log(torch.tensor([0.5, (0.2 * 0.7) ** 0.5]))
+    torch.testing.assert_close(answer_loss(outputs, targets), expected)
+    assert answer_share(outputs, targets).tolist() == [1, 0.5]

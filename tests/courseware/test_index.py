@@ -1,0 +1,125 @@
+"""The index of a chapter's claims, their keys, and the numbers that prose may use."""
+
+import pytest
+from nbformat import v4
+
+from courseware import index
+from courseware.index import missing, numbers, stands, stored, with_index
+from posenc.claims import make
+
+
+def output(*args, **options):
+    claim = make(*args, **options)
+    return v4.new_output("display_data", data=claim._repr_mimebundle_())
+
+
+def chapter():
+    other = [
+        v4.new_output("stream", text="✓ it is: 3 < 4\n"),
+        v4.new_output("display_data", data={"text/plain": "Figure: a"}),
+    ]
+    cases = [
+        output("each *one*", value, above=0.5, case=name) for name, value in {"a|b": 0.6, "c": 0.7}.items()
+    ]
+    return v4.new_notebook(
+        cells=[
+            v4.new_markdown_cell("# 01 · A chapter", id="opening"),
+            v4.new_code_cell("1", id="none", outputs=other),
+            v4.new_markdown_cell("Text\n## 2 Two `tokens` (A)\nText", id="section"),
+            v4.new_code_cell(
+                "2",
+                id="two",
+                outputs=[output("one", 2.22e-16, below=1e-12), *cases, output("last", 3, equals=3)],
+            ),
+            v4.new_markdown_cell("### Aside", id="aside"),
+            v4.new_code_cell("3", id="three", outputs=[output("many", [1, 0.2], above=0.5, in_at_least=1)]),
+        ]
+    )
+
+
+def test_a_key_is_the_cell_and_the_place_of_the_sentence():
+    keys = [(one.cell, one.place, one.heading, one.claim.sentence) for one in stored(chapter())]
+    section = "2 Two `tokens` (A)"
+    assert keys == [
+        ("two", 0, section, "one"),
+        ("two", 1, section, "each *one*"),
+        ("two", 1, section, "each *one*"),
+        ("two", 2, section, "last"),
+        ("three", 0, "Aside", "many"),
+    ]
+
+
+def test_the_index_is_folded_and_by_section():
+    made = with_index(chapter())
+    assert (
+        made.cells[-1].source
+        == """<details>
+<summary>All claims of this chapter, 4, with what was measured</summary>
+
+**[2 Two tokens (A)](#2-Two-tokens-%28A%29)**
+
+- one: 2.2e-16 \\< 1e-12
+- each \\*one\\*
+  - a\\|b: 0.6 > 0.5
+  - c: 0.7 > 0.5
+- last: 3 = 3
+
+**[Aside](#Aside)**
+
+- many: 1 0.2, 1 of 2 > 0.5 (at least 1)
+
+</details>"""
+    )
+    assert made.cells[-1].metadata.tags == [index.TAG]
+
+
+def test_the_index_takes_the_place_of_an_older_one_and_goes_with_the_claims():
+    made = with_index(chapter())
+    made.cells[-1].source = "old"
+    made.cells[3].outputs = []
+    assert [cell.id for cell in with_index(made).cells][-2:] == ["three", index.TAG]
+    assert "1 0.2" in made.cells[-1].source and "one" not in made.cells[-1].source
+    made.cells[-2].outputs = []
+    assert [cell.id for cell in with_index(made).cells][-1] == "three"
+
+
+TEXT = "At 64 tokens .29, `7`, [8](9.ipynb), section 4, sections 2 and 3, Exercise 4.1, $5$, 1,000, 4e-16, GPT-2, 2π, x1, 99 %."
+
+
+def test_numbers_are_those_that_are_measured():
+    assert numbers(TEXT) == ["64", ".29", "1,000", "4e-16", "99 %"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ".29",
+        "0.29",
+        "0.291",
+        "0.3",
+        "4e-16",
+        "4.4e-16",
+        "12,346",
+        "12346",
+        "99%",
+        "98.7 %",
+        "6",
+        "100",
+        "29 %",
+        "8",
+    ],
+)
+def test_a_number_may_be_rounded(written):
+    assert stands(written, "100 of them: -0.2913 4.4e-16 12345.7 0.9871, 6 of 8 > 3")
+
+
+@pytest.mark.parametrize(
+    "written", [".28", "0.292", "1", "5e-16", "4e-15", "7", "98%", "12345", "101", "30 %"]
+)
+def test_another_number_is_seen(written):
+    assert not stands(written, "100 of them: -0.2913 4.4e-16 12345.7 0.9871, 6 of 8 > 3")
+
+
+def test_missing_numbers_are_named():
+    claims = [make("64 tokens", 0.2913, below=1), make("shares", [0.99, 1], above=0.9)]
+    assert missing("64 tokens move by .29, in 2 of 2 seeds; and by 0.31.", claims) == ["0.31"]

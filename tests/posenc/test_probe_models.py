@@ -1,0 +1,403 @@
+"""What models do with positions, found from outside: on the course's own Transformer and on made-up modules.
+
+The models of transformers are in test_probe_transformers.py, since they take longer.
+"""
+
+import math
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from posenc.additive import sinusoidal
+from posenc.attention import attention_weights, causal_bias
+from posenc.models import Transformer
+from posenc.probe import effects, orthogonal_texts, questions, rotation, score_table, scores
+from posenc.rotary import angles, rotate
+
+ROUNDING = 1e-9  # of a squared share in float32; the smallest effect that a test here looks for is 1e-4
+
+
+def turn(layout="interleaved", base=10_000.0, rotary_dim=None, sign=1):
+    def turned(x, positions):
+        return rotate(x, sign * angles(positions, rotary_dim or x.shape[-1], base=base), layout=layout)
+
+    return turned
+
+
+def transformer(seed=0, **options):
+    torch.manual_seed(seed)
+    return Transformer(30, 30, **{"width": 32, "heads": 2, "layers": 2, "causal": True} | options)
+
+
+class Added(Transformer):
+    """Without LayerNorm in front of layer 0, so that its score is a plain sum of four terms."""
+
+    def __init__(self, **options):
+        super().__init__(30, 30, width=32, heads=2, **options)
+        self.blocks[0].attention_norm = nn.Identity()
+
+
+# scores
+
+
+def test_scores_are_what_the_softmax_sees():
+    model, tokens = transformer(rotate=turn()), torch.randint(30, (3, 7))
+    attention = model.blocks[0].attention
+    x = model.blocks[0].attention_norm(model.embedding(tokens))
+    query, key = (
+        turn()(part(x).unflatten(-1, (2, -1)).transpose(1, 2), torch.arange(7))
+        for part in (attention.query, attention.key)
+    )
+    seen = scores(model, tokens)
+    assert seen.dtype == torch.float64 and seen.shape == (3, 2, 7, 7)
+    expected = attention_weights(query, key, bias=causal_bias(7, 7))
+    torch.testing.assert_close(seen.softmax(-1).float(), expected, rtol=0, atol=1e-6)
+    assert seen.isinf().equal(causal_bias(7, 7).isinf().expand_as(seen))
+
+
+def test_one_text_has_no_batch_axis_and_layers_count_from_both_ends():
+    model, tokens = transformer(), torch.arange(6)
+    assert scores(model, tokens).shape == (2, 6, 6)
+    assert scores(model, tokens, layer=-1).equal(scores(model, tokens, layer=1))
+    assert not scores(model, tokens, layer=0).equal(scores(model, tokens, layer=1))
+
+
+def test_a_score_far_below_is_no_mask_unless_it_is_a_mask():
+    class Masked(nn.Module):
+        def __init__(self, mask):
+            super().__init__()
+            self.table, self.mask = nn.Embedding(9, 8), mask
+
+        def forward(self, tokens):
+            x = self.table(tokens)[:, None]
+            bias = torch.full((tokens.shape[1],) * 2, self.mask).triu(1).to(x)
+            return (x @ x.mT + bias).softmax(-1)
+
+    torch.manual_seed(0)
+    tokens = torch.arange(4)[None]
+    for mask in (-math.inf, -1e10, torch.finfo(torch.float32).min):
+        assert scores(Masked(mask), tokens).isinf().sum() == 6
+    assert scores(Masked(torch.finfo(torch.float16).min).half(), tokens).isinf().sum() == 6
+    assert scores(Masked(-100.0), tokens).isfinite().all()
+
+
+def test_the_model_is_left_as_it_was():
+    model = transformer().train()
+    model.blocks[1].eval()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    fast = torch.backends.mha.get_fastpath_enabled()
+    scores(model, torch.arange(5))
+    assert model.training and not model.blocks[1].training and model.blocks[0].mlp.training
+    assert torch.is_grad_enabled() and torch.backends.mha.get_fastpath_enabled() == fast
+    assert all(weight.equal(before[name]) for name, weight in model.state_dict().items())
+
+
+def test_half_precision_and_float64_are_read():
+    tokens = torch.arange(12).view(2, 6)
+    exact = scores(transformer(rotate=turn()).double(), tokens)
+    assert (scores(transformer(rotate=turn()), tokens) - exact).nan_to_num().abs().max() < 1e-5
+    assert (scores(transformer(rotate=turn()).bfloat16(), tokens) - exact).nan_to_num().abs().max() < 0.1
+
+
+@pytest.mark.skipif(not torch.accelerator.is_available(), reason="there is no accelerator here")
+def test_a_model_on_an_accelerator_is_read():
+    tokens = torch.arange(6)
+    there = transformer().to(torch.accelerator.current_accelerator())
+    assert (scores(there, tokens) - scores(transformer(), tokens)).nan_to_num().abs().max() < 1e-2
+
+
+class Encoder(nn.Module):
+    """Torch's own layers; in evaluation they run as one fused kernel."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.place = nn.Embedding(30, 32), nn.Embedding(64, 32)
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2)
+
+    def forward(self, tokens):
+        return self.layers(self.table(tokens) + self.place.weight[: tokens.shape[1]])
+
+
+def test_torchs_own_layers_are_read():
+    torch.manual_seed(0)
+    model = Encoder().eval()
+    assert scores(model, torch.arange(6), layer=1).shape == (4, 6, 6)
+    found = questions(model)
+    assert found.drift > 0.1 and found.together < ROUNDING  # its norm comes after attention: a plain sum
+
+
+class Fused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(20, 32)
+
+    def forward(self, tokens):
+        x = self.table(tokens).unflatten(-1, (4, 8)).transpose(1, 2)
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(x, x, x)[0]
+
+
+class Plain(nn.Module):
+    """One attention through torch's function, which chooses a kernel itself."""
+
+    def __init__(self, causal):
+        super().__init__()
+        self.table, self.causal = nn.Embedding(20, 24), causal
+
+    def forward(self, tokens):
+        x = self.table(tokens).unflatten(-1, (2, 12)).transpose(1, 2)
+        return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=self.causal)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_torchs_attention_function_is_read_by_its_plain_path(causal):
+    model, tokens = Plain(causal), torch.arange(5)
+    x = model.table(tokens).unflatten(-1, (2, 12)).transpose(0, 1)
+    expected = (x @ x.mT / 12**0.5).double()
+    seen = scores(model, tokens)
+    assert seen.isinf().sum() == (2 * 10 if causal else 0)
+    torch.testing.assert_close(
+        seen.where(seen.isfinite(), 0.0), expected.where(seen.isfinite(), 0.0), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_what_cannot_be_read_is_refused_with_what_to_do():
+    tokens = torch.arange(6)
+    with pytest.raises(ValueError, match=r'fused kernel _scaled.*attn_implementation="eager"'):
+        scores(Fused(), tokens)
+    with pytest.raises(ValueError, match="no softmax .* was seen in LSTM|no attention"):
+        scores(nn.Sequential(nn.Embedding(9, 8), nn.LSTM(8, 8)), tokens)
+    with pytest.raises(ValueError, match="no layer 2 in Transformer: it has 2, from 0"):
+        scores(transformer(), tokens, layer=2)
+    with pytest.raises(ValueError, match="no layer -3"):
+        scores(transformer(), tokens, layer=-3)
+    with pytest.raises(TypeError, match="float32: pass a tensor of integers"):
+        scores(transformer(), tokens.float())
+    with pytest.raises(TypeError, match="list: pass a tensor"):
+        scores(transformer(), [1, 2])
+    with pytest.raises(ValueError, match=r"\(B, T\)"):
+        scores(transformer(), tokens[:0])
+    with pytest.raises(TypeError, match="this is a str, no model"):
+        scores("gpt2", tokens)
+    with pytest.raises(ValueError, match="no table of tokens"):
+        questions(nn.Linear(3, 3))
+
+
+def test_an_error_of_the_model_is_its_own():
+    with pytest.raises(IndexError):
+        scores(transformer(), torch.tensor([0, 31]))
+    assert scores(transformer(), torch.arange(3)).isfinite().any()  # and nothing of it stays behind
+
+
+def test_another_thread_is_not_recorded():
+    """A slider's callback may run while a cell probes."""
+    model, other = transformer(), transformer(seed=1)
+    hook = model.blocks[0].register_forward_pre_hook(lambda *_: run())
+
+    def run():
+        thread = threading.Thread(target=lambda: other(torch.arange(6)[None]))
+        thread.start()
+        thread.join()
+
+    seen = scores(model, torch.arange(6))
+    hook.remove()
+    assert seen.equal(scores(model, torch.arange(6)))
+
+
+# questions
+
+
+@pytest.mark.parametrize("p", [2, 5, 7, 11])
+def test_any_two_places_meet_each_pair_once(p):
+    texts = orthogonal_texts(p)
+    for m in range(p):
+        for n in set(range(p)) - {m}:
+            assert len({(a, b) for a, b in texts[:, [m, n]].tolist()}) == p * p
+
+
+@pytest.mark.parametrize("p", [1, 4, 9, 15])
+def test_a_number_of_tokens_that_is_no_prime_is_refused(p):
+    with pytest.raises(ValueError, match="no prime"):
+        orthogonal_texts(p)
+
+
+def test_the_parts_add_up_and_are_orthogonal():
+    table = torch.randn(2, 5, 5, 3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    parts = effects(table)
+    assert len(parts) == 16
+    torch.testing.assert_close(sum(parts.values()), table)
+    torch.testing.assert_close(sum(part.square().sum() for part in parts.values()), table.square().sum())
+
+
+def test_the_table_holds_the_scores_of_the_texts():
+    model, tokens = transformer(encode=lambda x, p: x + sinusoidal(p, 32)), torch.tensor([3, 4, 9, 11, 20])
+    table, rest = score_table(model, tokens)
+    assert table.shape == (2, 5, 5, 3, 2) and rest == 0
+    for u, v, m, n in ((0, 0, 2, 0), (1, 4, 3, 1), (4, 2, 4, 0)):
+        text = tokens[torch.full((5,), 2)]
+        text[m], text[n] = tokens[u], tokens[v]
+        torch.testing.assert_close(
+            scores(model, text)[:, m, n], table[:, u, v, m - 2, n], rtol=1e-5, atol=1e-6
+        )
+
+
+def test_content_and_position_added_are_four_questions_and_no_fifth():
+    torch.manual_seed(0)
+    table = torch.randn(64, 32)
+    found = questions(Added(encode=lambda x, p: x + table[p]))
+    assert found.together < ROUNDING and found.others == 0
+    assert min(list(found.shares.values())[:4]) > 0.1
+    assert sum(found.shares.values()) == pytest.approx(1)
+    assert found.drift > 0.3 and not found.relative
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "half_split"])
+def test_a_rotation_asks_for_both_at_once_and_by_distance_alone(layout):
+    found = questions(transformer(rotate=turn(layout)))
+    assert found.together > 0.05 and found.position_position < 0.02
+    assert found.relative and found.drift < 1e-10
+
+
+def test_a_bias_by_distance_is_position_with_position_alone():
+    slope = torch.tensor([0.5, 0.25])[:, None, None]
+    found = questions(transformer(bias=lambda m, n: slope * (m[:, None] - n)))
+    assert found.position_position > 0.1 and found.relative
+    assert max(found.together, found.content_position, found.position_content) < ROUNDING
+    raised = questions(transformer(bias=lambda m, n: slope * n))  # the same, but for each row's constant
+    assert raised.relative and raised.position_position == pytest.approx(found.position_position, abs=1e-6)
+    squared = questions(transformer(bias=lambda m, n: slope * n.square()))
+    assert squared.drift > 0.01 and not squared.relative
+    assert squared.any_place == pytest.approx(squared.position_position, abs=1e-6)  # no query's place enters
+
+
+def test_without_positions_no_score_depends_on_a_place():
+    found = questions(transformer())
+    assert found.content_content > 1 - ROUNDING and math.isnan(found.drift)
+    assert "no score depends on a place" in repr(found)
+
+
+def test_a_product_of_two_tokens_and_their_distance_goes_where_it_belongs():
+    """One term of each kind is planted in turn, and only its share is not 0."""
+    g = torch.Generator().manual_seed(0)
+    tokens = torch.arange(11)
+    u, v, places = (torch.randn(11, generator=g) for _ in range(3))
+    u, v = u - u.mean(), v - v.mean()  # a mean is nobody's: it would be a term of its own
+    places = torch.cat([part - part.mean() for part in places.split([5, 6])])  # keys, queries
+
+    class Planted(nn.Module):
+        def __init__(self, term):
+            super().__init__()
+            self.table, self.term = nn.Embedding(30, 4), term
+
+        def forward(self, tokens):
+            at = torch.arange(tokens.shape[1])
+            row = self.term(u[tokens][..., None], v[tokens][:, None, :], at[:, None], at)
+            return (row[:, None] + torch.zeros(len(tokens), 1, len(at), len(at))).softmax(-1)
+
+    terms = {
+        "content_content": lambda a, b, m, n: a * b,
+        "content_position": lambda a, b, m, n: a * places[n],
+        "position_content": lambda a, b, m, n: places[m] * b,
+        "position_position": lambda a, b, m, n: places[m] * places[n],
+        "together": lambda a, b, m, n: a * b * places[m] * places[n],
+    }
+    for name, term in terms.items():
+        assert questions(Planted(term), tokens=tokens).shares[name] > 0.999, name
+    for constant in (lambda a, b, m, n: a + 0 * b + 0 * n, lambda a, b, m, n: 7.0 + 0 * (a + b + n)):
+        with pytest.raises(ValueError, match="same score"):
+            questions(Planted(constant), tokens=tokens)
+
+
+def test_above_layer_0_the_others_have_a_share():
+    model = transformer(rotate=turn())
+    with torch.no_grad():
+        for weight in model.blocks[0].attention.parameters():
+            weight.mul_(3)
+    found = questions(model, layer=1)
+    assert found.others > 0.05 and sum(found.shares.values()) == pytest.approx(1)
+    with torch.no_grad():  # a first layer that does nothing leaves the second as blind to others as the first
+        for part in (model.blocks[0].attention.output, model.blocks[0].mlp[-1]):
+            for weight in part.parameters():
+                weight.zero_()
+    assert questions(model, layer=1).others < ROUNDING
+    assert questions(model, layer=1).relative
+
+
+def test_tokens_are_chosen_refused_and_fit_a_small_vocabulary():
+    assert questions(Transformer(9, 9)).shares  # 7 of them
+    with pytest.raises(ValueError, match="different ones"):
+        questions(transformer(), tokens=torch.tensor([1, 1, 2, 3, 4]))
+    with pytest.raises(ValueError, match="no prime"):
+        questions(transformer(), tokens=torch.arange(6))
+    with pytest.raises(ValueError, match="at least 5"):
+        questions(transformer(), tokens=torch.arange(3))
+    with pytest.raises(ValueError, match="reads 4 tokens"):
+        questions(Transformer(4, 4))
+
+
+def test_a_window_is_refused():
+    def window(m, n):
+        return torch.zeros(1, len(m), len(n)).masked_fill((m[:, None] - n).abs() > 3, -math.inf)
+
+    with pytest.raises(ValueError, match="queries 5 to 10 must see keys 0 to 4"):
+        questions(transformer(bias=window))
+    with pytest.raises(ValueError, match="hides keys"):
+        questions(transformer(bias=lambda m, n: causal_bias(len(m), len(n)).mT[None], causal=False))
+
+
+# rotation
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("layout", ["interleaved", "half_split"])
+@pytest.mark.parametrize("base", [100.0, 10_000.0, 1_000_000.0])
+@pytest.mark.parametrize("rotary_dim", [None, 8])
+def test_a_rotation_is_read_in_any_layer(layer, layout, base, rotary_dim):
+    found = rotation(transformer(rotate=turn(layout, base, rotary_dim)), layer=layer)
+    assert found.found and found.layout == layout and found.residual < 1e-6
+    assert found.rotary_dim == (rotary_dim or 16) and found.head_dim == 16
+    assert found.base == pytest.approx(base, rel=2e-3)
+    expected = base ** -(torch.arange(0, found.rotary_dim, 2).double() / found.rotary_dim)
+    torch.testing.assert_close(found.speeds, expected, rtol=1e-3, atol=1e-8)
+
+
+def test_a_clockwise_rotation_is_told_apart():
+    found = rotation(transformer(rotate=turn(sign=-1)))
+    assert (found.speeds < 0).all() and "clockwise" in repr(found) and "counter" not in repr(found)
+
+
+def test_what_is_added_is_no_rotation_and_what_does_nothing_turns_nothing():
+    added = rotation(transformer(encode=lambda x, p: x + sinusoidal(p, 32)))
+    assert not added.found and added.residual > 0.1 and "no rotation" in repr(added)
+    still = rotation(transformer(bias=lambda m, n: -(m[:, None] - n).abs().float()[None]), layer=1)
+    assert still.found and not len(still.pairs) and still.layout == "none" and still.base is None
+    assert "nothing turns" in repr(still)
+
+
+def test_speeds_of_no_single_base_are_said_to_be_so():
+    def turned(x, positions):
+        return rotate(x, positions[:, None] * torch.tensor([1.0, 0.5, 0.01, 0.3]).double())
+
+    found = rotation(transformer(rotate=turned))
+    assert found.found and found.base is None and "no single base" in repr(found)
+    torch.testing.assert_close(found.speeds, torch.tensor([1.0, 0.5, 0.01, 0.3]).double(), rtol=1e-5, atol=0)
+
+
+def test_half_precision_sees_the_fast_pairs():
+    found = rotation(transformer(rotate=turn("half_split")).bfloat16(), layer=1)
+    assert found.found and found.layout == "half_split" and 4 <= len(found.pairs) < 8
+    assert found.speeds[:3] == pytest.approx([1, 0.316, 0.1], rel=0.02)
+
+
+def test_positions_can_be_given():
+    model = transformer(rotate=turn())
+    shifted = rotation(model, positions=torch.arange(100, 164))
+    torch.testing.assert_close(shifted.speeds, rotation(model).speeds, rtol=1e-4, atol=1e-8)
+    with pytest.raises(ValueError, match="pass integers"):
+        rotation(model, positions=torch.zeros(3))
+
+
+def test_a_length_like_the_head_is_refused_not_misread():
+    with pytest.raises(ValueError, match="try another length"):
+        rotation(transformer(rotate=turn()), length=16)
