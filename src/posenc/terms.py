@@ -96,6 +96,21 @@ def shares(terms: FourTerms, visible: Tensor) -> Tensor:
     return energy / energy.sum()
 
 
+def matrix_for(vectors: Tensor, wanted: Tensor) -> Tensor:
+    """The smallest M for which vectors @ M @ vectors.T comes nearest to a wanted table of scores.
+
+    Args:
+        vectors: contents and positions below each other, shape (N, d).
+        wanted: their scores, shape (N, N).
+
+    Returns:
+        shape (d, d). It meets the table exactly where the vectors are linearly independent, and also where the table
+        asks of dependent vectors nothing that contradicts.
+    """
+    back = torch.linalg.pinv(vectors)
+    return back @ wanted @ back.T
+
+
 def _project(vectors: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     projected = vectors @ weight.mT
     return projected if bias is None else projected + bias[..., None, :]

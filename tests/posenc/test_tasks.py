@@ -1,11 +1,14 @@
-"""The order task: what its sentences hold, and that no order-blind model can do better than it should."""
+"""The tasks: what their texts hold, and that no order-blind model can do better than it should."""
 
+import pytest
 import torch
 from torch import nn
 
 from posenc.models import Ensemble
 from posenc.tasks import (
+    ASK,
     CHARACTERS,
+    FACT_VALUES,
     NEUTRAL,
     ORDER_VOCABULARY,
     UNASKED,
@@ -18,6 +21,11 @@ from posenc.tasks import (
     character_loss,
     character_passages,
     character_text,
+    fact_batch,
+    fact_model,
+    fact_token,
+    needle_accuracy,
+    needles,
     order_accuracy,
     order_batch,
     order_loss,
@@ -151,3 +159,98 @@ def test_only_what_is_asked_counts():
     expected = -torch.log(torch.tensor([0.5, (0.2 * 0.7) ** 0.5]))
     torch.testing.assert_close(answer_loss(outputs, targets), expected)
     assert answer_share(outputs, targets).tolist() == [1, 0.5]
+
+
+# --- facts -----------------------------------------------------------------------------------
+
+
+def told_before(keys, values, place):
+    """The values that were told of the key at a place, oldest first."""
+    return [v for k, v in zip(keys[:place], values[:place]) if k == keys[place] and v != ASK]
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_question_is_answered_by_the_newest_fact_before_it(newest):
+    tokens, answers = fact_batch(torch.Generator().manual_seed(0), seeds=2, newest=newest, batch=20)
+    assert tokens.shape == answers.shape == (2, 20, 32)
+    changed = 0
+    for text, answer in zip(tokens.flatten(0, 1), answers.flatten(0, 1)):
+        keys, values = (text // (FACT_VALUES + 1)).tolist(), (text % (FACT_VALUES + 1)).tolist()
+        for place in range(32):
+            told = told_before(keys, values, place)
+            assert answer[place] == (told[-1] if values[place] == ASK and told else UNASKED)
+            changed += len({*told}) > 1
+    assert (changed > 100) == newest  # in "recall" a key has one value throughout
+    assert 0.4 < (tokens % (FACT_VALUES + 1) == ASK).double().mean() < 0.6
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_needle_stands_where_it_should_and_nowhere_else(newest):
+    distances = [8, 24, 48, 240]
+    tokens, values = needles(torch.Generator().manual_seed(0), distances, seeds=2, newest=newest)
+    assert tokens.shape == (2, 8, 256) and values.shape == (2, 8, 4)
+    for text, right in zip(tokens.flatten(0, 1), values.flatten(0, 1)):
+        for question, distance in enumerate(distances):
+            place = 252 + question
+            key, asked = divmod(text[place].item(), FACT_VALUES + 1)
+            assert asked == ASK
+            told = [
+                (p, t % (FACT_VALUES + 1))
+                for p, t in enumerate(text.tolist())
+                if t // (FACT_VALUES + 1) == key and p != place
+            ]
+            assert told[-1] == (place - distance, right[question])
+            assert len(told) == 1 + newest
+            if newest:
+                assert 4 <= told[1][0] - told[0][0] <= 12 and told[0][1] not in (ASK, right[question])
+
+
+def test_needles_that_meet_are_refused():
+    generator = torch.Generator().manual_seed(0)
+    for distances, length in (([8, 9], 256), ([250], 64), ([1, 2], 64)):
+        with pytest.raises(ValueError, match="meet"):
+            needles(generator, distances, seeds=1, newest=False, length=length)
+    with pytest.raises(ValueError, match="meet"):
+        needles(generator, [8, 16], seeds=1, newest=True)
+    for distances in ([], range(20, 180, 10)):
+        with pytest.raises(ValueError, match="questions: ask 1 to 15"):
+            needles(generator, distances, seeds=1, newest=False)
+
+
+class Knows:
+    """Answers like one who has read everything, or only the last `window` tokens."""
+
+    def __init__(self, window=10**9, oldest=False):
+        self.seeds, self.window, self.oldest = [0, 1], window, oldest
+
+    def __call__(self, tokens):
+        outputs = torch.zeros(*tokens.shape, FACT_VALUES)
+        for index in torch.cartesian_prod(*(torch.arange(size) for size in tokens.shape)).tolist():
+            text = tokens[index[0], index[1]]
+            keys, values = (text // (FACT_VALUES + 1)).tolist(), (text % (FACT_VALUES + 1)).tolist()
+            start = max(0, index[2] - self.window)
+            told = told_before(keys[start:], values[start:], index[2] - start)
+            if told:
+                outputs[(*index, told[0 if self.oldest else -1])] = 1
+        return outputs
+
+
+def test_accuracy_is_the_share_of_right_answers_at_each_distance():
+    def measure(reader, newest):
+        return needle_accuracy(
+            reader, torch.Generator().manual_seed(0), [8, 9, 30, 48], texts=8, newest=newest, length=80
+        )
+
+    assert measure(Knows(), True).tolist() == measure(Knows(), False).tolist() == [[1] * 4] * 2
+    assert measure(Knows(oldest=True), True).max() == 0
+    near = measure(Knows(window=20), False)
+    assert near[:, :2].min() == 1 and near[:, 2:].max() < 0.5
+
+
+def test_a_model_of_facts_reads_a_key_and_a_value_as_two_vectors():
+    model = fact_model(width=8)
+    tokens = fact_token(torch.tensor([[3, 3, 5]]), torch.tensor([[2, ASK, 2]]))
+    x = model.embedding(tokens)[0]
+    assert model(tokens).shape == (1, 3, FACT_VALUES)
+    assert torch.allclose(x[0] - x[1], model.embedding.value.weight[2] - model.embedding.value.weight[ASK])
+    assert torch.allclose(x[0] - x[2], model.embedding.key.weight[3] - model.embedding.key.weight[5])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from posenc import terms as module
 from posenc.attention import attention_weights, scores
 from posenc.models import SelfAttention
-from posenc.terms import FourTerms, centre, four_terms, shares
+from posenc.terms import FourTerms, centre, four_terms, matrix_for, shares
 
 
 def random(*shape, seed=0, dtype=torch.float64):
@@ -228,3 +228,18 @@ def test_what_does_not_fit_is_refused_in_words(change, message):
 
 def test_the_module_draws_nothing():
     assert not {"matplotlib", "ipywidgets"} & {*vars(module)}
+
+
+def test_a_matrix_meets_any_table_of_independent_vectors_and_the_nearest_of_dependent_ones():
+    generator = torch.Generator().manual_seed(0)
+    vectors, wanted = (torch.randn(7, n, generator=generator, dtype=torch.float64) for n in (9, 7))
+    found = matrix_for(vectors, wanted)
+    torch.testing.assert_close(vectors @ found @ vectors.T, wanted)
+    # the smallest: it answers nothing outside the vectors
+    outside = torch.linalg.svd(vectors).Vh[7:]
+    assert (found @ outside.T).abs().max() < 1e-12 and (outside @ found).abs().max() < 1e-12
+    crowd = torch.randn(12, 9, generator=generator, dtype=torch.float64)
+    table = torch.randn(12, 12, generator=generator, dtype=torch.float64)
+    nearest = crowd @ matrix_for(crowd, table) @ crowd.T
+    rest = table - nearest
+    assert rest.norm() > 1 and (crowd.T @ rest @ crowd).abs().max() < 1e-9
