@@ -181,10 +181,10 @@ def _by_events_flushed(kernel: Callable, stream: SimulatedStream) -> tuple[float
 
 
 LOOPS = {
-    "host, no wait": _by_the_host,
-    "host, wait": _by_the_host_waiting,
-    "events": _by_events,
     "events, flush": _by_events_flushed,
+    "events": _by_events,
+    "host, wait": _by_the_host_waiting,
+    "host, no wait": _by_the_host,
 }
 
 
