@@ -54,10 +54,10 @@ OTHERS = {
     "conda env create -f environment.yml": ("environment.yml", "  - conda-forge\n"),
     "conda activate posenc": ("environment.yml", "name: posenc\n"),
     "jupyter lab notebooks": ("pyproject.toml", '"jupyterlab>='),
-    "sudo -E /opt/tljh/user/bin/pip install -c constraints.txt .": ("constraints.txt", "\ntorch=="),
+    'sudo -E /opt/tljh/user/bin/pip install -c constraints.txt ".[models]"': ("constraints.txt", "\ntorch=="),
     "sudo tljh-config set limits.memory 1G": ("README.md", "plan for 1 GB a user"),
     "sudo tljh-config reload": ("README.md", "sudo tljh-config set "),
-    "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .\n"),
+    "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .[models]\n"),
     "sudo apt install chromium": (".ci/run", "--no-install-recommends chromium "),
 }
 
