@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.notebooks sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks site bench assignment grade load clean
+.PHONY: help python ready classroom lab test check notebooks site bench replicate assignment grade load clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -32,8 +32,11 @@ notebooks: ready ## execute the notebooks, store their outputs, write the page o
 site: ready ## make the course as web pages whose sliders move without a kernel
 	@$(steady) $(python) -m courseware.site.pages
 
-bench: ready ## measure what moves, rotations, imports and chapters cost
-	@$(python) -m courseware.bench
+bench: ready ## measure what moves, rotations, imports and chapters cost (TABLES=moves for one)
+	@$(python) -m courseware.bench $(TABLES)
+
+replicate: ready ## run every claim about a training again with other seeds (SETS=16 CHAPTER=03 PACE=3 STEPS=4)
+	@$(python) -m courseware.replicate $(CHAPTER) $(if $(SETS),--sets $(SETS)) $(if $(PACE),--pace $(PACE)) $(if $(STEPS),--steps $(STEPS))
 
 assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01)
 	@$(classroom) -m courseware.classroom.release "$(CHAPTER)"
@@ -42,7 +45,7 @@ grade: classroom ## give marks and feedback for a folder of submissions (CHAPTER
 	@$(classroom) -m courseware.classroom.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
 
 load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)
-	@$(classroom) -m courseware.bench_classroom $(CHAPTER) $(if $(COUNT),--count $(COUNT))
+	@$(classroom) -m courseware.bench grading $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(COUNT),--count $(COUNT))
 
 clean: ## remove .venv and whatever else was made, but not classroom/
 	rm -rf .venv .venv-classroom .pytest_cache .ruff_cache .hypothesis build site src/*.egg-info
