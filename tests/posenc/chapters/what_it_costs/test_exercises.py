@@ -7,7 +7,6 @@ import pytest
 import torch
 from planted import verdict
 
-from posenc.chapters.what_it_costs import exercises as _  # noqa: F401  registers them
 from posenc.rotary import angles, rotate
 from posenc.timing import sample_stream
 
