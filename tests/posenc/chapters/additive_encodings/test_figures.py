@@ -115,22 +115,3 @@ def test_the_drawing_names_the_three_places():
         "add to the score",
     ):
         assert part in words
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        figures.where_encodings_act,
-        figures.position_codes,
-        figures.clock_and_waves,
-        figures.similarity_by_offset,
-        figures.amplitude,
-        figures.sinusoid_and_table,
-        figures.amplitude_map,
-    ],
-)
-def test_no_text_is_smaller_than_nine_points_and_every_slider_comes_back(make):
-    live = make()
-    live.png()
-    assert min(text.get_fontsize() for text in live.figure.findobj(Text)) >= 9
-    assert live.sweep() >= len(live.controls)
