@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 import torch
 from matplotlib.text import Text
-from pictures import figure_functions, kept_as, load, same_or_where, shown
+from pictures import kept_as, load, same_or_where, shown
 
+from courseware.bench import figure_functions
 from courseware.notebooks import NOTEBOOKS, read
 from posenc.live import Live
 
 HERE = Path(__file__).parent
-FIGURES = figure_functions()
+FIGURES = figure_functions(needing=True)
 
 
 @functools.cache
