@@ -254,6 +254,12 @@ def test_the_second_call_starts_at_once(installed, python):
     assert time.monotonic() - start < 5
 
 
+def test_a_machine_without_locks_of_files_installs(installed):
+    status, printed = set_up(installed, "lab", prelude="sys.modules['fcntl'] = None")
+    assert status == 0
+    assert "started: -m jupyterlab" in printed and install.CONNECTION in printed
+
+
 def test_a_finished_install_needs_no_new_python(installed):
     status, printed = set_up(installed, "lab", prelude=OLD)
     assert status == 0
