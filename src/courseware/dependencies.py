@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 
 from nbformat import NotebookNode
 
-
 SHOWING = {"print", "display", "claim", "check", "hint"}  # calls that change nothing
 
 
