@@ -13,7 +13,7 @@ from torch import nn
 from posenc.additive import sinusoidal
 from posenc.attention import attention_weights, causal_bias
 from posenc.models import Transformer
-from posenc.probe import effects, orthogonal_texts, questions, rotation, score_table, scores
+from posenc.probe import effects, energies, orthogonal_texts, questions, rotation, score_table, scores, tabulate
 from posenc.rotary import angles, rotate
 
 ROUNDING = 1e-9  # of a squared share in float32; the smallest effect that a test here looks for is 1e-4
@@ -240,6 +240,15 @@ def test_the_table_holds_the_scores_of_the_texts():
         torch.testing.assert_close(
             scores(model, text)[:, m, n], table[:, u, v, m - 2, n], rtol=1e-5, atol=1e-6
         )
+
+
+def test_the_energies_are_what_the_softmax_sees():
+    texts = orthogonal_texts(5)
+    seen = torch.randn(25, 2, 5, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    table = tabulate(seen, texts)
+    parts = energies(table)
+    centred = table - table.mean((2, 4), keepdim=True)  # a query token at its place has a row of its own
+    assert sum(parts.values()) == pytest.approx(centred.square().sum().item()) and len(parts) == 12
 
 
 def test_content_and_position_added_are_four_questions_and_no_fifth():
