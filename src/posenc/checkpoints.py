@@ -151,6 +151,24 @@ def gpt2_terms(model: nn.Module, tokens: Tensor) -> FourTerms:
     return four_terms(content[:, None], position[:, None], *weights, query_bias=biases[0], key_bias=biases[1])
 
 
+@torch.no_grad()
+def next_log_probabilities(model: nn.Module, texts: Tensor, *, padding: int = 0) -> Tensor:
+    """What a model expects after each token of its texts, in nats.
+
+    Args:
+        model: one of transformers, with a head that predicts.
+        texts: shape (B, T).
+        padding: tokens put in front of each text, which an attention mask hides. That is all that the model is told.
+
+    Returns:
+        shape (B, T, vocabulary), without what stands in front.
+    """
+    mask = torch.ones(len(texts), padding + texts.shape[1], dtype=torch.long)
+    mask[:, :padding] = 0
+    tokens = torch.cat([texts.new_zeros(len(texts), padding), texts], dim=1)
+    return model(input_ids=tokens, attention_mask=mask).logits[:, padding:].log_softmax(dim=-1)
+
+
 def load(where: str | Path) -> nn.Module:
     """A model as `save_pretrained` stored it, ready to be asked; nothing is downloaded but by its name.
 
