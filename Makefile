@@ -25,7 +25,7 @@ test: ready ## run every test, and every notebook against its stored outputs
 check: ready ## run the tests that take less than a minute together
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
 
-notebooks: ready ## execute the notebooks, store their outputs, write the page of claims (CHAPTER=01 for one)
+notebooks: ready ## execute the notebooks, store their outputs, write the page of claims (CHAPTER=01 for one, FRESH=1 for all anew)
 	@$(python) -m courseware.notebooks $(CHAPTER)
 	@$(python) -m courseware.verdicts
 

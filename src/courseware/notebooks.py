@@ -3,8 +3,9 @@
     python -m courseware.notebooks          every chapter
     python -m courseware.notebooks 01 03    these
 
-The normal form holds nothing that differs between two runs, so git shows a change only where a picture or a
-number changed. A notebook that does not run to its end, or that hides an error, is left as it was.
+The normal form holds nothing that differs between two runs, and a stored output is replaced only if it says something
+else or its code changed. So git shows no change but such. FRESH=1 replaces all, measured times among them. A notebook
+that does not run to its end, or that hides an error, is left as it was.
 """
 
 import base64
@@ -31,7 +32,7 @@ from nbformat import NotebookNode
 from PIL import Image
 
 from courseware.index import with_index
-from posenc.claims import MEASURED
+from courseware.keep import fingerprint, keep
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CELL_SECONDS = 120  # that a cell may take
@@ -43,7 +44,6 @@ SCRUBBED = {
     r"\S*ipykernel_\d+/\d+\.py": "a cell",
     r"\S+/site-packages/": "site-packages/",
 }
-MASKED = {MEASURED: "measured"}  # stored, and left out where outputs are compared
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -179,7 +179,10 @@ def normalise(notebook: NotebookNode, old: NotebookNode | None = None) -> Notebo
         if cell.cell_type == "code":
             cell.outputs = list(_outputs(cell, kept))
         cells.append(cell)
-    return nbformat.v4.new_notebook(cells=cells, metadata=copy.deepcopy(METADATA), nbformat_minor=5)
+    metadata = copy.deepcopy(METADATA) | {
+        key: notebook.metadata[key] for key in ("posenc",) if key in notebook.metadata
+    }
+    return nbformat.v4.new_notebook(cells=cells, metadata=metadata, nbformat_minor=5)
 
 
 def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
@@ -328,11 +331,17 @@ def write(path: Path, content: str) -> None:
 
 
 def build(path: Path) -> None:
-    """Execute one notebook and store it in normal form with the index of its claims, or leave it as it was."""
+    """Execute one notebook and store it in normal form with the index of its claims, or leave it as it was.
+
+    What is stored stays where it says the same and the code is the same, unless FRESH=1 is in the environment.
+    """
     old = read(path)
-    new = text(with_index(normalise(execute(old, folder=path.parent), old)))
-    if new != path.read_text(encoding="utf-8"):
-        write(path, new)
+    new = normalise(execute(old, folder=path.parent), old)
+    new.metadata["posenc"] = {"code": fingerprint(new)}
+    if new.metadata.posenc == old.metadata.get("posenc") and os.environ.get("FRESH") != "1":
+        new = keep(normalise(old, old), new)
+    if (stored := text(with_index(new))) != path.read_text(encoding="utf-8"):
+        write(path, stored)
 
 
 def main(chapters: list[str], folder: Path = NOTEBOOKS) -> int:

@@ -1,5 +1,9 @@
-"""Instruments for models that are not the course's own: what they do with positions, found from outside."""
+"""Instruments for models that are not the course's own: what they do with positions, found from outside.
 
+Nothing here needs Jupyter or matplotlib; importing it loads torch alone.
+"""
+
+from posenc.probe.agreement import Agreement, Calls, agreement
 from posenc.probe.asking import (
     Questions,
     effects,
@@ -9,12 +13,22 @@ from posenc.probe.asking import (
     score_table,
     tabulate,
 )
-from posenc.probe.inside import scores
+from posenc.probe.convention import Convention, convention
+from posenc.probe.inside import scores, some_tokens
+from posenc.probe.loss import Ranking, best_convention, conventions
 from posenc.probe.turned import Rotation, rotation
 
 __all__ = [
+    "Agreement",
+    "Calls",
+    "Convention",
     "Questions",
+    "Ranking",
     "Rotation",
+    "agreement",
+    "best_convention",
+    "convention",
+    "conventions",
     "effects",
     "energies",
     "orthogonal_texts",
@@ -22,5 +36,6 @@ __all__ = [
     "rotation",
     "score_table",
     "scores",
+    "some_tokens",
     "tabulate",
 ]

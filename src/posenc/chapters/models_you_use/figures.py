@@ -324,7 +324,8 @@ def left_padding(models: Mapping[str, nn.Module] | None = None) -> Live:
         for name, model in models.items()
     }
     came = {
-        name: [each.gather(-1, following[..., None])[..., 0] for each in given] for name, given in expected.items()
+        name: [each.gather(-1, following[..., None])[..., 0] for each in given]
+        for name, given in expected.items()
     }
     figure = canvas(8, 3.0)
     moving = {}

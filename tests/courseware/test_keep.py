@@ -1,0 +1,197 @@
+"""What is stored stays where it says the same; the code's name changes with the code and with nothing else."""
+
+import base64
+import copy
+import io
+
+import nbformat
+import pytest
+import torch
+from nbformat import v4
+from PIL import Image
+
+from courseware import keep, notebooks
+from courseware.keep import differ, fingerprint, say_the_same
+from posenc.claims import make
+from posenc.live import canvas
+
+
+def drawn(*, up=0.0, markers=(), title="0.97 right", lines=1):
+    """A curve, moved up by so many pixels."""
+    figure = canvas()
+    axes = figure.add_subplot(xlim=(0, 10), ylim=(0, 1), title=title)
+    x = torch.linspace(0, 10, 200)
+    pixel = 1 / (0.8 * figure.bbox.height)
+    for _ in range(lines):
+        axes.plot(x, 0.5 + 0.3 * torch.sin(x) + up * pixel, color="#0072B2")
+    for place in markers:
+        axes.plot([place], [0.1], "o", color="#D55E00", markersize=3)
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return Image.open(file).convert("RGB")
+
+
+@pytest.mark.parametrize("change", [{"up": 1}, {"up": 2}, {"title": "0.96 right"}])
+def test_a_hair_is_no_news(change):
+    assert not differ(drawn(), drawn(**change))
+
+
+@pytest.mark.parametrize("change", [{"up": 5}, {"lines": 0}, {"markers": [5]}])
+def test_a_moved_line_is_news_and_so_is_one_that_came_or_went(change):
+    assert differ(drawn(), drawn(**change))
+
+
+def test_a_moved_marker_and_another_size_are_news():
+    assert differ(drawn(markers=[5]), drawn(markers=[5.1]))
+    assert differ(drawn(), drawn().crop((0, 0, 100, 100)))
+
+
+def test_a_palette_is_no_news():
+    assert keep.distance(drawn(), notebooks.with_palette(drawn()).convert("RGB")) < 5
+
+
+# ------------------------------------------------------------------ outputs
+
+
+def encoded(image):
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def outputs(measured=0.5, bound=1, printed="one\n", **picture):
+    claim = make("it is", measured, below=bound)._repr_mimebundle_()
+    figure = {"image/png": encoded(drawn(**picture)), "text/plain": "Figure: a curve"}
+    return [
+        v4.new_output("stream", name="stdout", text=printed),
+        v4.new_output("display_data", data=claim),
+        v4.new_output("display_data", data=figure, metadata={"image/png": {"alt": "a curve"}}),
+        v4.new_output("execute_result", data={"text/plain": "3"}, execution_count=1),
+    ]
+
+
+def test_other_digits_of_a_measurement_say_the_same():
+    assert say_the_same(outputs(), outputs(measured=0.4, up=1))
+
+
+@pytest.mark.parametrize("change", [{"bound": 2}, {"printed": "two\n"}, {"up": 9}])
+def test_another_bound_text_or_picture_says_something_else(change):
+    assert not say_the_same(outputs(), outputs(**change))
+
+
+def test_another_alt_or_another_number_of_outputs_says_something_else():
+    other = outputs()
+    other[2].metadata["image/png"]["alt"] = "two curves"
+    assert not say_the_same(outputs(), other)
+    assert not say_the_same(outputs(), outputs()[:-1])
+
+
+def chapter(*, tags=(), **change):
+    cell = v4.new_code_cell(
+        "1", id="one", outputs=outputs(**change), execution_count=1, metadata={"tags": [*tags]}
+    )
+    return v4.new_notebook(cells=[v4.new_markdown_cell("text", id="text"), cell])
+
+
+def test_the_old_outputs_stay_by_cell_and_take_the_new_number():
+    old, same, other = chapter(), chapter(measured=0.4), chapter(bound=2)
+    same.cells[1].execution_count = 2
+    kept = keep.keep(old, same).cells[1]
+    assert kept.outputs[:3] == old.cells[1].outputs[:3]
+    assert (kept.execution_count, kept.outputs[3].execution_count) == (2, 2)
+    assert keep.keep(old, other) == other
+    moved = copy.deepcopy(same)
+    moved.cells[1].id = "another"
+    assert keep.keep(old, moved) == moved
+
+
+def test_a_measured_time_stays():
+    old, new = chapter(tags=["nbval-ignore-output"]), chapter(tags=["nbval-ignore-output"], printed="two\n")
+    assert keep.keep(old, new).cells[1].outputs == old.cells[1].outputs
+
+
+# --------------------------------------------------------------------- code
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package posenc with a module that imports others, in three ways."""
+    files = {
+        "__init__.py": "",
+        "one.py": "from posenc.two import two\nfrom . import three\n",
+        "two.py": '"""Two."""\n\ntwo = 2\n',
+        "three.py": "import posenc.inner.four\n",
+        "inner/__init__.py": "",
+        "inner/four.py": 'def four():\n    """Four."""\n    from ..five import five\n    return "# no comment" + five\n',
+        "five.py": "five = '5'\n",
+        "lonely.py": "",
+    }
+    for name, source in files.items():
+        (tmp_path / "posenc" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "posenc" / name).write_text(source)
+    monkeypatch.setattr(keep, "PACKAGE", tmp_path / "posenc")
+    return tmp_path / "posenc"
+
+
+def importing(*sources):
+    return v4.new_notebook(cells=[v4.new_markdown_cell("text"), *map(v4.new_code_cell, sources)])
+
+
+CODE = ["%matplotlib inline\nimport torch\nfrom posenc.one import one", "one  # a comment"]
+
+
+@pytest.mark.parametrize("name", ["__init__", "one", "two", "three", "inner/__init__", "inner/four", "five"])
+def test_the_name_changes_with_what_is_imported(package, name):
+    before = fingerprint(importing(*CODE))
+    path = package / f"{name}.py"
+    path.write_text(path.read_text() + "\nsix = 6\n")
+    assert fingerprint(importing(*CODE)) != before
+
+
+def test_the_name_stays_with_comments_docstrings_prose_and_other_modules(package):
+    before = fingerprint(importing(*CODE))
+    (package / "lonely.py").write_text("lonely = 1")
+    (package / "inner/four.py").write_text(
+        '# four\n\ndef four():\n    from ..five import five  # why\n\n    return "# no comment" + five\n'
+    )
+    (package / "two.py").write_text('"""Another word."""\ntwo = 2\n')
+    other = importing(CODE[0], "one # another")
+    other.cells[0].source = "other words"
+    assert fingerprint(other) == before
+
+
+def test_the_name_changes_with_a_cell(package):
+    assert fingerprint(importing(*CODE)) != fingerprint(importing(CODE[0], "one + 1"))
+    assert fingerprint(importing(*CODE)) != fingerprint(importing(*reversed(CODE)))
+    (package / "inner/four.py").write_text((package / "inner/four.py").read_text().replace("# no", "# a"))
+
+
+def test_a_string_is_no_comment(package):
+    before = fingerprint(importing(*CODE))
+    path = package / "inner/four.py"
+    path.write_text(path.read_text().replace("# no comment", "# a comment"))
+    assert fingerprint(importing(*CODE)) != before
+
+
+# -------------------------------------------------------------------- build
+
+
+@pytest.mark.slow
+def test_a_build_replaces_what_says_something_else_or_comes_from_other_code(tmp_path, monkeypatch):
+    source = "import random\nfrom posenc.claims import claim\nclaim('it is', random.random() / 1e3, below=1)"
+    path = tmp_path / "01_one.ipynb"
+    path.write_text(notebooks.text(importing(source)), encoding="utf-8")
+
+    def built():
+        notebooks.build(path)
+        return path.read_text(encoding="utf-8")
+
+    first = built()
+    assert built() == first
+    monkeypatch.setenv("FRESH", "1")
+    assert (fresh := built()) != first
+    monkeypatch.delenv("FRESH")
+    path.write_text(fresh.replace("below=1)", "below=1.0)"), encoding="utf-8")
+    assert built() != fresh
+    assert "claims-index" in fresh
+    assert nbformat.reads(fresh, 4).metadata.posenc.code == fingerprint(nbformat.reads(fresh, 4))

@@ -1,0 +1,421 @@
+"""The probe for ports: rotations named from outside, runs that must agree, conventions by loss.
+
+The rotations are in tests/rotations.py, written as people write them and without the course's own.
+"""
+
+import math
+import random
+import subprocess
+import sys
+
+import pytest
+import rotations
+import torch
+from rotations import Setting
+
+from posenc.chapters.position_bugs.port import MISTAKES, RIGHT, Port
+from posenc.models import Transformer
+from posenc.probe import Calls, Convention, agreement, best_convention, convention, conventions
+from posenc.rotary import angles, rotate
+
+ROTATIONS = rotations.rotations()
+PLAIN = Setting(64, 64)
+PARTLY = Setting(80, 32, base=500_000.0)
+
+
+def mistaken(found: Convention, setting: Setting, layout: str, precision: str) -> dict:
+    """The fields that are not what was planted. A factor on a rounded table is known to two digits."""
+    wanted = {
+        "layout": layout,
+        "rotary_dim": setting.rotary_dim,
+        "start": 0,
+        "base": setting.base,
+        "direction": setting.direction,
+        "scale": setting.scale,
+        "offset": setting.offset,
+        "length": setting.length,
+        "precision": precision,
+    }
+    near = {"base": 1e-5, "scale": 1e-5, "length": 2e-3}
+    wrong = {}
+    for name, value in wanted.items():
+        got = getattr(found, name)
+        if got != value and not (name in near and got is not None and abs(got - value) <= near[name] * value):
+            wrong[name] = (got, value)
+    return wrong
+
+
+# ------------------------------------------------------------------ convention
+
+
+def test_the_grid_is_as_large_as_it_says():
+    assert len(ROTATIONS) + len(SPECIAL) >= 25 and len(rotations.settings()) == 24
+
+
+@pytest.mark.parametrize("setting", rotations.settings()[::5], ids=lambda s: str(s.head_dim))
+@pytest.mark.parametrize("name", list(ROTATIONS)[::3])
+def test_rotations_are_named(name, setting):
+    make, layout, precision = ROTATIONS[name]
+    assert not mistaken(convention(make(setting), setting.head_dim), setting, layout, precision)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ROTATIONS))
+def test_every_rotation_is_named_in_every_setting(name):
+    make, layout, precision = ROTATIONS[name]
+    wrong = {}
+    for setting in rotations.settings():
+        found = mistaken(convention(make(setting), setting.head_dim), setting, layout, precision)
+        if found:
+            wrong[setting] = found
+    assert not wrong
+
+
+@pytest.mark.slow
+def test_settings_that_the_rules_were_not_made_on_are_named_or_declined():
+    """Never a wrong name; at most one in twenty is declined."""
+    draw, declined = random.Random(2026), []
+    for _ in range(200):
+        pairs = draw.randint(3, 90)
+        head_dim = 2 * pairs + draw.choice([0, 0, 2 * draw.randint(1, 40)])
+        setting = Setting(
+            head_dim,
+            2 * pairs,
+            base=draw.choice([1e4, 5e5, 1e6, 3e4, 160_000.0, 20.0, 123.0, 420_000.0, 77_000.0, 9500.0]),
+            direction=draw.choice([1, -1]),
+            scale=draw.choice([1.0, 1.0, 0.5, 0.25, 1 / 6, 0.1, 1 / 7, 1.5]),
+            offset=draw.choice([0, 0, 1, 2, -2, 5, 17, 100]),
+            length=draw.choice([1.0, 1.0, 1.0986, 0.77, 1.34657]),
+        )
+        make, layout, precision = ROTATIONS[draw.choice(list(ROTATIONS))]
+        found = convention(make(setting), head_dim)
+        wrong = mistaken(found, setting, layout, precision)
+        assert all(found.unknown.get(name) for name in wrong), (setting, wrong)
+        if wrong:
+            declined.append((setting, precision, wrong))
+    assert len(declined) <= 10, declined
+
+
+SPECIAL = {  # what is planted → words of the sentence
+    "in_place": ("interleaved", "changes its input in place"),
+    "last_dims": ("half-split", "base"),
+    "along_heads": ("not readable", "depends on the head"),
+    "deaf": ("not readable", "the place in the sequence and not on the positions given"),
+    "from_first": ("base unknown", "depends on the other positions of the call"),
+    "remembering": ("base unknown", "depends on the calls before"),
+    "normed": ("not readable", "the content of x"),
+    "xpos": ("length: cannot tell, it depends on the position", "base unknown"),
+    "dynamic": ("base unknown", "depends on the other positions of the call"),
+    "longrope": ("base unknown", "not the powers of one base"),
+    "llama3": ("llama3 scaling", "divided by 8", "float64 angles"),
+    "yarn": ("YaRN scaling", "divided by 4", "float64 angles"),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_what_is_more_than_a_rotation_is_said(name):
+    sentence = repr(convention(getattr(rotations, name)(PLAIN), 64))
+    assert all(words in sentence for words in SPECIAL[name]), sentence
+
+
+def test_the_turned_dimensions_may_be_the_last():
+    found = convention(rotations.last_dims(PARTLY), 80)
+    assert (found.start, found.rotary_dim, found.layout) == (48, 32, "half_split")
+    assert "the last 32 of 80 dimensions" in repr(found)
+
+
+@pytest.mark.parametrize(
+    "turn, layout",
+    [
+        (rotations.by_mixed_table, "half-split turn with an interleaved table"),
+        (rotations.by_other_mixed_table, "interleaved turn with a half-split table"),
+        (rotations.by_mirror, "half-split pairs"),
+    ],
+)
+@pytest.mark.parametrize("setting", [PLAIN, PARTLY])
+def test_what_is_no_rotation_is_called_by_its_name(turn, layout, setting):
+    found = convention(rotations._partial(turn, rotations.exact)(setting), setting.head_dim)
+    assert found.layout == layout and found.base is None
+    assert "no rotation" in found.unknown["base"]
+
+
+def turned(speeds):
+    """Interleaved, at these speeds."""
+
+    def rotate(x, positions):
+        theta = positions[:, None] * speeds
+        return rotations.by_stack(x, theta.cos().float(), theta.sin().float())
+
+    return rotate
+
+
+EXPONENT = torch.arange(32, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "speeds, words",
+    [
+        (10_000 ** -(EXPONENT / 64), "base 100,"),
+        (10_000 ** -(EXPONENT / 16), "base 100,000,000,"),
+        (10_000 ** -(EXPONENT / 31), "this is base 10,000 with the exponent i/(pairs − 1)"),
+        (10_000 ** -(EXPONENT.flip(0) / 32), "its pairs get faster, not slower"),
+        (torch.ones(32).double(), "all its pairs turn at one speed"),
+        (math.pi / 180 * 10_000 ** -(EXPONENT / 32), "positions × π/180 (degrees)"),
+        (1000 / (1 + EXPONENT) ** 3 % 3, "base unknown"),
+    ],
+)
+def test_other_speeds_are_read_as_they_are(speeds, words):
+    assert words in repr(convention(turned(speeds), 64))
+
+
+def test_where_it_cannot_tell_it_says_so():
+    one = convention(turned(torch.ones(1).double()), 2)
+    assert one.layout is None and one.base is None and one.scale == 1
+    assert set(one.unknown) == {"layout", "base"}
+    short = convention(rotations.dynamic(PLAIN, switch=4096), 64)  # its switch is beyond the probes
+    assert short.base == 10_000 and "probed up to position 1,023" in repr(short)
+    assert convention(rotations.dynamic(PLAIN, switch=4096), 64, longest=8192).base is None
+    order = torch.randperm(64, generator=torch.Generator().manual_seed(1))
+    inner = rotations._partial(rotations.by_stack, rotations.exact)(PLAIN)
+    mixed = convention(lambda x, p: inner(x[..., order], p)[..., order.argsort()], 64)
+    assert mixed.layout is None and mixed.unknown["layout"].startswith("its pairs are (")
+    basis = torch.linalg.qr(torch.randn(64, 64, generator=torch.Generator().manual_seed(2)))[0]
+    assert "mixes more than two" in repr(convention(lambda x, p: inner(x @ basis, p) @ basis.T, 64))
+    assert "turns nothing" in repr(convention(lambda x, p: x, 64))
+    assert "not finite" in repr(convention(lambda x, p: x * math.nan, 64))
+
+
+def test_precision_is_that_of_the_dtype_it_is_asked_in():
+    def exact(x, p):
+        return rotate(x, angles(p, 64))
+
+    found = {dtype: convention(exact, 64, dtype=dtype).precision for dtype in (torch.float32, torch.bfloat16)}
+    assert found == {torch.float32: "float64 angles", torch.bfloat16: "bfloat16 results"}
+    assert convention(exact, 64, dtype=torch.float64).precision == "float64"
+
+
+def test_wrong_shapes_are_refused():
+    with pytest.raises(ValueError, match="wrap it"):
+        convention(lambda x, p: x[0], 64)
+    with pytest.raises(ValueError, match="wrap it"):
+        convention(lambda x, p: None, 64)
+    with pytest.raises(ValueError, match="at least 2 and 64"):
+        convention(lambda x, p: x, 64, longest=32)
+
+
+@pytest.mark.parametrize("setting", rotations.settings()[::3], ids=lambda s: str(s.head_dim))
+@pytest.mark.parametrize(
+    "turn, layout", [(rotations.by_complex, "interleaved"), (rotations.by_halves, "half_split")]
+)
+def test_a_convention_that_was_read_can_be_applied(turn, layout, setting):
+    theirs = rotations._partial(turn, rotations.exact)(setting)
+    found = convention(theirs, setting.head_dim)
+    x = torch.randn(2, 3, 50, setting.head_dim, generator=torch.Generator().manual_seed(0))
+    places = torch.arange(300, 350)
+    # float32 tables on their side, and a base that is known to six digits
+    torch.testing.assert_close(found.rotate(x, places), theirs(x, places), rtol=0, atol=2e-5)
+    written = Convention(
+        setting.head_dim,
+        layout,
+        setting.rotary_dim,
+        base=setting.base,
+        direction=setting.direction,
+        scale=setting.scale,
+        offset=setting.offset,
+        length=setting.length,
+    )
+    torch.testing.assert_close(written.rotate(x, places), theirs(x, places), rtol=0, atol=2e-5)
+
+
+def test_an_unknown_convention_is_not_applied():
+    unclear = convention(rotations.deaf(PLAIN), 64)
+    with pytest.raises(ValueError, match="cannot be applied"):
+        unclear.rotate(torch.zeros(1, 1, 3, 64), torch.arange(3))
+
+
+def test_positions_may_differ_between_rows():
+    x = torch.randn(2, 4, 5, 16, generator=torch.Generator().manual_seed(0))
+    places = torch.tensor([[0, 1, 2, 3, 4], [9, 0, 1, 2, 3]])
+    got = RIGHT.rotate(x, places[:, None])
+    for row in range(2):
+        torch.testing.assert_close(got[row], RIGHT.rotate(x[row], places[row]))
+
+
+def test_it_loads_nothing_of_jupyter():
+    code = "import sys, posenc.probe; print([m for m in ('IPython', 'ipywidgets', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ------------------------------------------------------------------ agreement
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    model = Transformer(97, 97, width=64, heads=4, layers=2, causal=True, rotate=RIGHT.rotate)
+    for parameter in model.parameters():
+        parameter.data.mul_(1.5)  # untrained scores are small
+    return model.requires_grad_(False)
+
+
+TOKENS = torch.randint(97, (2, 48), generator=torch.Generator().manual_seed(3))
+
+
+def test_the_port_is_the_course_s_model(model):
+    torch.testing.assert_close(Port(model)(TOKENS)[0], model(TOKENS), rtol=0, atol=2e-5)
+
+
+DISAGREE = {
+    "values turned": ("shift", "far"),
+    "positions in bfloat16": ("far",),
+    "cache from 0": ("steps", "chunks", "eviction"),
+    "cache + 1": ("steps", "chunks", "eviction"),
+    "count after eviction": ("eviction",),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_runs_catch_what_they_can_and_nothing_else(model, mistake):
+    found = agreement(Port(model, mistake=mistake).calls(), TOKENS)
+    assert found.disagree == DISAGREE.get(mistake, ())
+    # quiet by a factor of ten, loud by a factor of ten
+    assert all(size < 1e-4 or size > 1e-2 for size in found.differences.values())
+
+
+def test_a_model_without_rotation_has_to_count_its_padding():
+    torch.manual_seed(0)
+
+    class Table(torch.nn.Embedding):
+        def forward(self, x, positions):
+            return x + super().forward(positions)
+
+    model = Transformer(
+        97, 97, width=64, heads=4, layers=2, causal=True, encode=Table(256, 64)
+    ).requires_grad_(False)
+    for mistake, expected in (
+        ("none", ()),
+        ("padding not counted", ("padding",)),
+        ("packing not reset", ("packing",)),
+    ):
+        found = agreement(Port(model, convention=None, mistake=mistake).calls(), TOKENS, relative=False)
+        assert found.disagree == expected
+        assert set(found.left_out) == {"shift", "far"}
+
+
+def test_what_was_not_given_is_left_out_and_said(model):
+    found = agreement(Calls(whole=model), TOKENS)
+    assert set(found.differences) == {"rows"} and "no step given" in repr(found)
+    assert "eviction" in found.left_out and found.left_out["eviction"].startswith("no step and no evict")
+    with pytest.raises(ValueError, match="two rows"):
+        agreement(Calls(whole=model), TOKENS[:1])
+
+
+def test_nan_disagrees(model):
+    found = agreement(Calls(whole=lambda t: model(t), at=lambda t, start: model(t) * math.nan), TOKENS)
+    assert found.disagree == ("shift", "far") and "✗ shift" in repr(found)
+
+
+def huggingface(**options):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=97,
+        hidden_size=64,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        **options,
+    )
+    return transformers.LlamaForCausalLM(config).eval().requires_grad_(False)
+
+
+def hf_calls(model, *, decode_from=None):
+    """As the docstring of Calls has them."""
+
+    def places(tokens, start=0):
+        return torch.arange(start, start + tokens.shape[1])[None].expand(len(tokens), -1)
+
+    def step(tokens, cache):
+        given = {} if decode_from is None else {"position_ids": places(tokens, decode_from)}
+        out = model(tokens, past_key_values=cache, use_cache=True, **given)
+        return out.logits, out.past_key_values
+
+    def padded(tokens, real):
+        return model(
+            tokens, attention_mask=real.long(), position_ids=(real.cumsum(1) - 1).clamp(min=0)
+        ).logits
+
+    return Calls(
+        whole=lambda tokens: model(tokens).logits,
+        at=lambda tokens, start: model(tokens, position_ids=places(tokens, start)).logits,
+        step=step,
+        padded=padded,
+    )
+
+
+def test_a_model_of_transformers_agrees_with_itself_and_a_wrong_offset_shows():
+    model = huggingface()
+    found = agreement(hf_calls(model), TOKENS)
+    assert not found.disagree and set(found.left_out) == {"packing", "eviction"}
+    # untrained scores are so small that a wrong place hardly shows: make them larger
+    for layer in model.model.layers:
+        layer.self_attn.q_proj.weight.mul_(8)
+        layer.self_attn.k_proj.weight.mul_(8)
+    assert agreement(hf_calls(model, decode_from=0), TOKENS).disagree == ("steps", "chunks")
+
+
+# ------------------------------------------------------------------ conventions by loss
+
+
+class LooksBack:
+    """Weights made by hand: attends to the token `back` places before, and says it again.
+
+    `trained` is the convention that its query and key are made for.
+    """
+
+    def __init__(self, trained: Convention, back: int = 3, vocabulary: int = 16, sharpness: float = 6.0):
+        draw = torch.Generator().manual_seed(1)
+        key = sharpness**0.5 * torch.randn(1, trained.head_dim, generator=draw, dtype=torch.float64)
+        self.key = key[0].float()
+        # R(m) query meets R(m - back) key: the query is the key turned back
+        self.query = trained.rotate(key, torch.tensor([-back]))[0].float()
+        self.vocabulary = vocabulary
+
+    def __call__(self, tokens, rotate):
+        batch, length = tokens.shape
+        where = torch.arange(length)
+        query, key = (x.expand(batch, 1, length, -1) for x in (self.query, self.key))
+        scores = rotate(query, where) @ rotate(key, where).mT
+        scores = scores + torch.full((length, length), -math.inf).triu(1)
+        values = torch.nn.functional.one_hot(tokens, self.vocabulary).float()
+        return 6 * (scores.softmax(-1)[:, 0] @ values)
+
+
+def repeating(rows: int, length: int, *, period: int = 4, vocabulary: int = 16) -> torch.Tensor:
+    """Texts in which the next token is the one three before this."""
+    start = torch.randint(vocabulary, (rows, period), generator=torch.Generator().manual_seed(0))
+    return start.repeat(1, length // period + 1)[:, :length]
+
+
+@pytest.mark.parametrize("index", range(0, 24, 5))
+def test_the_loss_names_the_convention_that_weights_were_made_for(index):
+    candidates = conventions(32, bases=(100.0, 10_000.0), parts=(1.0, 0.5))
+    trained = candidates[index % len(candidates)]
+    found = best_convention(LooksBack(trained), repeating(32, 64), candidates)
+    assert found.best == trained
+    assert found.margin == pytest.approx(found.losses[1] - found.losses[0], abs=1e-9)
+
+
+def test_a_short_context_leaves_the_base_open_and_says_so():
+    candidates = [Convention(32, base=base) for base in (5e5, 500_001.0)]
+    found = best_convention(LooksBack(candidates[0]), repeating(32, 8), candidates)
+    assert found.open and "too short to tell base" in found.warning and "warning" in repr(found)
+
+
+def test_candidates_are_needed():
+    with pytest.raises(ValueError, match="head_dim"):
+        best_convention(LooksBack(RIGHT), repeating(4, 16))
+    with pytest.raises(ValueError, match="0 candidates"):
+        best_convention(LooksBack(RIGHT), repeating(4, 16), [])
+    assert len(conventions(64)) == 96 and len(conventions(6, parts=(1.0, 0.5))) == 32

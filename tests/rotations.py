@@ -1,0 +1,317 @@
+"""Rotations as people write them, right and wrong, each with what is to be read off it.
+
+None of them is made with the course's own `rotate`, nor with a `Convention`.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+
+
+@dataclass(frozen=True)
+class Setting:
+    head_dim: int
+    rotary_dim: int
+    base: float = 10_000.0
+    direction: int = 1
+    scale: float = 1.0
+    offset: int = 0
+    length: float = 1.0
+
+
+def settings() -> list[Setting]:
+    """24 of them, most with several things unusual at once."""
+    return [
+        Setting(64, 64),
+        Setting(128, 128, base=500_000.0),
+        Setting(96, 96, direction=-1),
+        Setting(80, 32),
+        Setting(48, 24, base=1e6, direction=-1),
+        Setting(40, 40, scale=0.25),
+        Setting(56, 56, offset=1),
+        Setting(112, 112, base=26_000.0, offset=2, direction=-1),
+        Setting(20, 20, base=100.0, scale=0.5, offset=-1),
+        Setting(72, 36, base=1000.0, length=1.2079441541679836),
+        Setting(160, 160, base=1e7, scale=0.125),
+        Setting(12, 12, base=50.0, length=0.5),
+        Setting(6, 6, base=10_000.0, direction=-1, offset=3),
+        Setting(10, 4, base=2000.0),
+        Setting(88, 88, base=150_000.0, scale=1 / 3),
+        Setting(24, 24, base=10.0),
+        Setting(104, 26, base=250_000.0, offset=1, length=1.1),
+        Setting(32, 32, base=1_000_000.0, scale=2.0),
+        Setting(36, 36, base=8000.0, direction=-1, scale=0.25, offset=64),
+        Setting(144, 72, base=70_000.0, length=0.9, offset=1, direction=-1),
+        Setting(52, 52, base=12_500.0, scale=1 / 16),
+        Setting(16, 8, base=300.0, direction=-1, scale=0.5),
+        Setting(28, 28, base=5e5, offset=7, length=1.25),
+        Setting(120, 60, base=1e5, scale=0.2, offset=2, length=1.0693147180559945, direction=-1),
+    ]
+
+
+def _speeds(s, dtype=torch.float64):
+    return 1.0 / s.base ** (torch.arange(0, s.rotary_dim, 2, dtype=dtype) / s.rotary_dim)
+
+
+def _places(s, positions, dtype=torch.float64):
+    return s.direction * s.scale * (positions.to(dtype) + s.offset)
+
+
+# ---- ways to turn, given cos and sin of every pair, each (T, pairs)
+
+
+def by_complex(x, cos, sin):
+    z = torch.view_as_complex(x.double().reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(z * torch.complex(cos.double(), sin.double())).flatten(-2).to(x.dtype)
+
+
+def by_stack(x, cos, sin):
+    even, odd = x[..., ::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).reshape(x.shape).to(x.dtype)
+
+
+def by_slices(x, cos, sin):
+    out = torch.empty_like(x)
+    out[..., ::2] = x[..., ::2] * cos - x[..., 1::2] * sin
+    out[..., 1::2] = x[..., 1::2] * cos + x[..., ::2] * sin
+    return out
+
+
+def by_halves(x, cos, sin):
+    a, b = x.chunk(2, dim=-1)
+    return (x * torch.cat((cos, cos), -1) + torch.cat((-b, a), -1) * torch.cat((sin, sin), -1)).to(x.dtype)
+
+
+def by_chunks(x, cos, sin):
+    a, b = x.split(x.shape[-1] // 2, dim=-1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+
+def by_matrix(x, cos, sin):
+    """A matrix for each position, (T, d, d)."""
+    blocks = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)  # (T, pairs, 2, 2)
+    matrices = torch.stack([torch.block_diag(*row) for row in blocks])
+    return torch.einsum("tij,bhtj->bhti", matrices.to(x.dtype), x)
+
+
+def by_mixed_table(x, cos, sin):
+    """Angles for neighbours, the turn of halves."""
+    a, b = x.chunk(2, dim=-1)
+    cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
+    return (x * cos + torch.cat((-b, a), -1) * sin).to(x.dtype)
+
+
+def by_other_mixed_table(x, cos, sin):
+    other = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    return (x * torch.cat((cos, cos), -1) + other * torch.cat((sin, sin), -1)).to(x.dtype)
+
+
+def by_mirror(x, cos, sin):
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * cos + b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+
+# ---- ways to get the angles
+
+
+def low(*stages, dtype=torch.bfloat16, work=torch.float64):
+    """Rounded at these stages, the rest in `work`."""
+
+    def tables(s, positions):
+        def cut(t, stage):
+            return t.to(dtype).to(work) if stage in stages else t
+
+        speeds = cut(_speeds(s, work), "speeds")
+        at = cut((positions.to(work) + s.offset) * s.scale, "positions")
+        theta = s.direction * cut(at[:, None] * speeds, "angles")
+        return s.length * cut(theta.cos(), "tables").float(), s.length * cut(theta.sin(), "tables").float()
+
+    return tables
+
+
+def exact(s, positions):
+    theta = _places(s, positions)[:, None] * _speeds(s)
+    return s.length * theta.cos().float(), s.length * theta.sin().float()
+
+
+def single(s, positions):
+    """As transformers does it: speeds, angles and tables in float32."""
+    theta = torch.outer(_places(s, positions, torch.float32), _speeds(s, torch.float32))
+    return (s.length * theta.cos(), s.length * theta.sin())
+
+
+def rounded_last(s, positions):
+    """The factor on the length is in the table that is rounded."""
+    theta = _places(s, positions)[:, None] * _speeds(s)
+    return tuple((s.length * part).bfloat16().float() for part in (theta.cos(), theta.sin()))
+
+
+def cached(s, positions):
+    """A table made once for all positions, then looked up."""
+    theta = _places(s, torch.arange(2048))[:, None] * _speeds(s)
+    return tuple((s.length * part).float()[positions] for part in (theta.cos(), theta.sin()))
+
+
+# ---- whole rotations: name → (maker, layout, precision)
+
+INTERLEAVED, HALVES = "interleaved", "half_split"
+_TURNS = {
+    INTERLEAVED: [by_complex, by_stack, by_slices, by_matrix],
+    HALVES: [by_halves, by_chunks],
+}
+
+
+def _partial(turn, tables):
+    def make(s):
+        def rotate(x, positions):
+            first, rest = x[..., : s.rotary_dim], x[..., s.rotary_dim :]
+            return torch.cat((turn(first, *tables(s, positions)), rest), -1)
+
+        return rotate
+
+    return make
+
+
+def rotations() -> dict[str, tuple]:
+    """Those whose every field is to be read: name → (make(setting) → rotate, layout, precision)."""
+    found = {}
+    for layout, turns in _TURNS.items():
+        for turn in turns:
+            found[turn.__name__] = (_partial(turn, exact), layout, "float64 angles")
+    found["cached"] = (_partial(by_chunks, cached), HALVES, "float64 angles")
+    found["single halves"] = (_partial(by_halves, single), HALVES, "float32 angles")
+    found["single stack"] = (_partial(by_stack, single), INTERLEAVED, "float32 angles")
+    found["rounded last"] = (_partial(by_stack, rounded_last), INTERLEAVED, "bfloat16 tables")
+    for dtype in (torch.bfloat16, torch.float16):
+        name = str(dtype)[6:]
+        for stages in (
+            ("tables",),
+            ("speeds",),
+            ("angles",),
+            ("positions",),
+            ("positions", "tables"),
+            ("speeds", "tables"),
+            ("positions", "speeds"),
+            ("positions", "speeds", "angles", "tables"),
+        ):
+            if dtype == torch.float16 and "positions" in stages:
+                continue  # holds every position that is probed
+            turn, layout = (by_halves, HALVES) if len(found) % 2 else (by_slices, INTERLEAVED)
+            text = " and ".join(f"{name} {stage}" for stage in stages)
+            found[text] = (_partial(turn, low(*stages, dtype=dtype)), layout, text)
+    return found
+
+
+def in_place(s):
+    inner = _partial(by_stack, exact)(s)
+
+    def rotate(x, positions):
+        x.copy_(inner(x, positions))
+        return x
+
+    return rotate
+
+
+def last_dims(s):
+    inner = _partial(by_chunks, exact)(replace(s, head_dim=s.rotary_dim))
+
+    def rotate(x, positions):
+        rest, last = x[..., : s.head_dim - s.rotary_dim], x[..., s.head_dim - s.rotary_dim :]
+        return torch.cat((rest, inner(last, positions)), -1)
+
+    return rotate
+
+
+def along_heads(s):
+    """The axis is taken for (B, T, H, d)."""
+    inner = _partial(by_halves, exact)(s)
+    return lambda x, positions: inner(x.transpose(1, 2), torch.arange(x.shape[1])).transpose(1, 2)
+
+
+def deaf(s):
+    inner = _partial(by_halves, exact)(s)
+    return lambda x, positions: inner(x, torch.arange(x.shape[-2]))
+
+
+def from_first(s):
+    inner = _partial(by_stack, exact)(s)
+    return lambda x, positions: inner(x, positions - positions.min())
+
+
+def remembering(s):
+    """A cache whose key is the length and lacks the positions."""
+    inner, kept = _partial(by_stack, exact)(s), {}
+
+    def rotate(x, positions):
+        use = kept.setdefault(len(positions), positions)
+        return inner(x, use)
+
+    return rotate
+
+
+def normed(s):
+    inner = _partial(by_stack, exact)(s)
+    return lambda x, positions: inner(x / x.norm(dim=-1, keepdim=True).clamp(min=1e-6), positions)
+
+
+def xpos(s):
+    def rotate(x, positions):
+        theta = positions.double()[:, None] * _speeds(s)
+        zeta = (torch.arange(0, s.rotary_dim, 2) + 0.4 * s.rotary_dim) / (1.4 * s.rotary_dim)
+        size = zeta ** ((positions[:, None] - 512) / 512)
+        return by_stack(x, (theta.cos() * size).float(), (theta.sin() * size).float())
+
+    return rotate
+
+
+def dynamic(s, switch=256):
+    """The base grows with the longest position of the call."""
+
+    def rotate(x, positions):
+        longest = max(int(positions.max()) + 1, switch)
+        base = s.base * (2 * longest / switch - 1) ** (s.rotary_dim / (s.rotary_dim - 2))
+        return by_halves(x, *exact(replace(s, base=base), positions))
+
+    return rotate
+
+
+def longrope(s):
+    """A factor of its own for each pair."""
+    factors = 1 + torch.rand(
+        s.rotary_dim // 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64
+    )
+
+    def rotate(x, positions):
+        theta = _places(s, positions)[:, None] * _speeds(s) / factors.cumsum(0)
+        return by_halves(x, theta.cos().float(), theta.sin().float())
+
+    return rotate
+
+
+def speeds_times(s, factor):
+    def rotate(x, positions):
+        theta = _places(s, positions)[:, None] * _speeds(s) * factor(_speeds(s))
+        return by_halves(x, s.length * theta.cos().float(), s.length * theta.sin().float())
+
+    return rotate
+
+
+def llama3(s, factor=8.0, low=1.0, high=4.0, length=8192):
+    def slowed(speeds):
+        smooth = ((length * speeds / (2 * math.pi) - low) / (high - low)).clamp(0, 1)
+        return smooth + (1 - smooth) / factor
+
+    return speeds_times(s, slowed)
+
+
+def yarn(s, factor=4.0, fast=32, slow=1, length=4096):
+    def slowed(speeds):
+        def pair(turns):
+            return s.rotary_dim * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(s.base))
+
+        first, last = math.floor(pair(fast)), min(math.ceil(pair(slow)), s.rotary_dim - 1)
+        ramp = ((torch.arange(len(speeds)) - first) / (last - first)).clamp(0, 1)
+        return (1 - ramp) + ramp / factor
+
+    return speeds_times(s, slowed)
