@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.notebooks sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks site bench assignment grade load clean
+.PHONY: help python ready classroom lab test check notebooks site bench replicate assignment grade load clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ site: ready ## make the course as web pages whose sliders move without a kernel
 
 bench: ready ## measure what moves, rotations, imports and chapters cost
 	@$(python) -m courseware.bench
+
+replicate: ready ## run every claim about a training again with other seeds (SETS=16 CHAPTER=03 PACE=3 STEPS=4)
+	@$(python) -m courseware.replicate $(CHAPTER) $(if $(SETS),--sets $(SETS)) $(if $(PACE),--pace $(PACE)) $(if $(STEPS),--steps $(STEPS))
 
 assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01)
 	@$(classroom) -m courseware.classroom.release "$(CHAPTER)"

@@ -1,15 +1,77 @@
 """A figure to try things on, and what two pictures have in common."""
 
+import base64
+import importlib
+import importlib.util
+import inspect
 import io
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
+from nbformat import NotebookNode
 from PIL import Image
 
+import posenc.chapters
+from courseware.notebooks import with_palette
 from posenc.live import Live, canvas, slider, switch
 
 
+def figure_functions() -> dict[str, Callable[..., Live]]:
+    """The public functions of all chapters that return a figure, by chapter and name."""
+    found = {}
+    for chapter in pkgutil.iter_modules(posenc.chapters.__path__):
+        name = f"posenc.chapters.{chapter.name}.figures"
+        if not importlib.util.find_spec(name):  # a chapter need not draw
+            continue
+        module = importlib.import_module(name)
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            own = function.__module__ == module.__name__ and not name.startswith("_")
+            if own and inspect.signature(function, eval_str=True).return_annotation is Live:
+                found[f"{chapter.name}.{name}"] = function
+    return found
+
+
+def load(path: Path) -> ModuleType:
+    """The module in a file, wherever that stands."""
+    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def shown(notebook: NotebookNode) -> list[tuple[str, bytes]]:
+    """The words and the picture of every figure that a notebook stores."""
+    data = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())]
+    return [(d["text/plain"], base64.b64decode(d["image/png"])) for d in data if "image/png" in d]
+
+
+def kept_as(png: bytes) -> bytes:
+    """A picture with a palette, as small as a stored one."""
+    file = io.BytesIO()
+    with_palette(Image.open(io.BytesIO(png))).save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def same_or_where(drawn: bytes, stored: bytes) -> str | None:
+    """None where a drawn picture is the stored one, as it is or with a palette; else what differs, in words."""
+    old = pixels(stored)
+    found = [pixels(drawn), np.asarray(with_palette(Image.open(io.BytesIO(drawn))).convert("RGB"))]
+    if any(np.array_equal(new, old) for new in found):
+        return None
+    if found[1].shape != old.shape:
+        return f"the picture has {found[1].shape[1::-1]} pixels, the stored one {old.shape[1::-1]}"
+    rows, columns = np.nonzero((found[1] != old).any(axis=-1))
+    return (
+        f"{len(rows)} pixels are not those of the stored picture, between ({columns.min()}, {rows.min()}) "
+        f"and ({columns.max()}, {rows.max()}) of {old.shape[1::-1]}"
+    )
+
+
 def example(*, held: bool = False, **more) -> Live:
-    """A dot at (x, y). While hold is on, y moves with x up to 7."""
+    """A dot at (x, y). While hold is on, x and y go together."""
     figure = canvas(3, 2)
     axes = figure.add_subplot(xlim=(-1, 12), ylim=(-1, 12))
     (dot,) = axes.plot([0], [0], "o")
@@ -19,17 +81,20 @@ def example(*, held: bool = False, **more) -> Live:
         "hold": switch("hold x − y", value=held),
         **more,
     }
-    before = {name: control.value for name, control in controls.items()}
 
     def update(x, y, hold, **_):
-        if hold and before["hold"] and x != before["x"] and y == before["y"]:
-            controls["y"].value = y = min(y + x - before["x"], 7)
         dot.set_data([x], [y])
         words.set_text(f"at {x}, {y}")
-        before.update(x=x, y=y, hold=hold)
 
     words = axes.set_title(" ")
-    return Live(figure, update, moving={"dot": dot, "words": words}, controls=controls, alt="A dot.")
+    return Live(
+        figure,
+        update,
+        moving={"dot": dot, "words": words},
+        controls=controls,
+        alt="A dot.",
+        together={"hold": "xy"},
+    )
 
 
 def pixels(png: bytes) -> np.ndarray:

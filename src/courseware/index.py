@@ -79,7 +79,7 @@ def index(claims: Iterable[Stored]) -> str:
         before = (one.cell, one.place)
     if not lines:
         return ""
-    title = f"<summary>All claims of this chapter, {count}, with what was measured</summary>"
+    title = f"<summary>All claims of this chapter ({count}), with what was measured</summary>"
     return "\n".join(["<details>", title, *lines, "", "</details>"])
 
 

@@ -72,7 +72,7 @@ def install(audience):
     else:
         os.remove(STAMP)
         audience = DEVELOPER if DEVELOPER in (audience, before[1]) else LEARNER
-    pip_install(["-e", ".[dev,models]" if audience == DEVELOPER else ".[models]"])
+    pip_install(["-e", ".[dev,models,replicate]" if audience == DEVELOPER else ".[models]"])
     with open(STAMP, "w") as file:
         file.write(fingerprint() + " " + audience + "\n")
 

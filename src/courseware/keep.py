@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -104,19 +104,22 @@ def fingerprint(notebook: NotebookNode) -> str:
     """A name for a chapter's code and for the code of the course that it imports, comments and docstrings aside."""
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     code = hashlib.sha256()
-    found: dict[Path, str] = {}
+    modules = [(str(p.relative_to(PACKAGE)), p.read_text(encoding="utf-8")) for p in imported_files(sources)]
+    for name, source in [*enumerate(sources), *modules]:
+        code.update(f"{name}\n{_essence(source)}\n".encode())
+    return code.hexdigest()[:16]
+
+
+def imported_files(sources: Iterable[str]) -> list[Path]:
+    """The course's files that these sources import, and those that these import, sorted."""
+    found: set[Path] = set()
     wanted = [path for source in sources for path in _imported(source, PACKAGE.parent)]
     while wanted:
         path = wanted.pop()
         if path not in found:
-            found[path] = path.read_text(encoding="utf-8")
-            wanted += _imported(found[path], path.parent)
-    for name, source in [
-        *enumerate(sources),
-        *sorted((str(p.relative_to(PACKAGE)), s) for p, s in found.items()),
-    ]:
-        code.update(f"{name}\n{_essence(source)}\n".encode())
-    return code.hexdigest()[:16]
+            found.add(path)
+            wanted += _imported(path.read_text(encoding="utf-8"), path.parent)
+    return sorted(found)
 
 
 def _imported(source: str, folder: Path) -> Iterator[Path]:

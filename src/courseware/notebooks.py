@@ -61,12 +61,13 @@ class BuildError(Exception):
 # ---------------------------------------------------------------- execute
 
 
-def execute(notebook: NotebookNode, *, folder: Path) -> NotebookNode:
+def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: float | None = None) -> NotebookNode:
     """Run all cells in a fresh kernel, under STEADY.
 
     Args:
         notebook: stays as it is.
         folder: the kernel's working directory.
+        cell_seconds: that a cell may take, CELL_SECONDS unless given.
 
     Returns:
         a copy with the outputs of this run.
@@ -78,7 +79,7 @@ def execute(notebook: NotebookNode, *, folder: Path) -> NotebookNode:
     fresh = copy.deepcopy(notebook)
     client = NotebookClient(
         fresh,
-        timeout=CELL_SECONDS,
+        timeout=cell_seconds or CELL_SECONDS,
         kernel_name=notebook.metadata.get("kernelspec", {}).get("name", "python3"),
         record_timing=False,
         shutdown_kernel="immediate",

@@ -41,19 +41,21 @@ def binary(positions: Tensor, d_model: int, *, dtype: torch.dtype = torch.float3
 
     Raises:
         TypeError: positions are not integers.
-        ValueError: d_model is not positive, or a position is negative or needs more digits.
+        ValueError: d_model is not positive, or a position is negative or needs more digits. Inside `torch.vmap`,
+            where positions cannot be looked at, such a position gets NaN instead.
     """
     require_integers(positions)
     _require_width(d_model)
     positions = positions.long()
     outside = (positions < 0) | (positions >> min(d_model, 63) > 0)  # int64 has 63 digits and a sign
-    if outside.any():
+    if _any(outside):
         raise ValueError(
             f"position {positions[outside][0]} does not fit: {d_model} binary digits hold 0 to 2^{d_model} - 1; "
             "count from 0, or choose a larger d_model"
         )
     digit = torch.arange(d_model, device=positions.device).clamp(max=63)
-    return (positions[..., None] >> digit & 1).to(dtype)
+    digits = (positions[..., None] >> digit & 1).to(dtype)
+    return digits.masked_fill(outside[..., None], torch.nan) if dtype.is_floating_point else digits
 
 
 def sinusoidal(
@@ -84,7 +86,7 @@ def sinusoidal(
 
 
 def shift_matrix(offset: int, d_model: int, *, base: float = 10_000.0) -> Tensor:
-    """The matrix M that moves every sinusoidal encoding by offset positions: PE(p + offset) = M PE(p).
+    """The matrix S that moves every sinusoidal encoding by offset positions: PE(p + offset) = S PE(p).
 
     Args:
         offset: how many positions, of either sign.
@@ -139,7 +141,8 @@ class Learned(nn.Module):
 
         Raises:
             TypeError: positions are not integers.
-            ValueError: a position is outside the table, or on another device.
+            ValueError: a position is outside the table, or on another device. Inside `torch.vmap`, where positions
+                cannot be looked at, a position outside the table gets NaN instead.
         """
         require_integers(positions)
         if positions.device != self.table.device:
@@ -148,12 +151,13 @@ class Learned(nn.Module):
                 "move one of them with .to(…)"
             )
         outside = (positions < 0) | (positions >= len(self.table))
-        if outside.any():  # a GPU's own check would leave the device unusable for this process
+        if _any(outside):  # a GPU's own check would leave the device unusable for this process
             raise ValueError(
                 f"position {positions[outside][0]} is not in the table, which was made for 0 to "
                 f"{len(self.table) - 1}: shorten the text or train a longer table"
             )
-        return self.table[positions.long()]
+        rows = self.table[positions.long().clamp(0, len(self.table) - 1)]
+        return rows.masked_fill(outside[..., None], torch.nan)
 
 
 def frequencies(width: int, *, base: float = 10_000.0) -> Tensor:
@@ -187,6 +191,16 @@ def require_integers(positions: Tensor) -> None:
             f"positions are {positions.dtype}: pass integers, for example torch.arange(T); "
             "low-precision floats cannot even hold 257"
         )
+
+
+def _any(condition: Tensor) -> bool:
+    """Whether any is true, as far as that can be known: inside `torch.vmap` a tensor's values cannot be asked for."""
+    try:
+        return bool(condition.any())
+    except RuntimeError as error:
+        if "vmap" not in str(error):
+            raise
+        return False
 
 
 def _require_width(d_model: int) -> None:

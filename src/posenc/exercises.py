@@ -79,10 +79,16 @@ class Answer:
             wrong(f"it returned {_describe(result)}: return a torch tensor of shape {tuple(shape)}")
         if tuple(result.shape) != tuple(shape):
             wrong(f"the result has shape {tuple(result.shape)}, expected {tuple(shape)}")
+        if isinstance(result, torch.nn.Parameter):
+            wrong("it returned a Parameter: return a plain tensor, for instance by .detach()")
         if result.dtype != dtype:
-            wrong(f"the result is {result.dtype}, expected {dtype}: keep the dtype of the inputs")
+            given = any(isinstance(value, Tensor) and value.dtype == dtype for value in inputs)
+            mend = "keep the dtype of the inputs" if given else f"make it with dtype={dtype}"
+            wrong(f"the result is {result.dtype}, expected {dtype}: {mend}")
         if result.isnan().any():
-            wrong("the result holds NaN: look for 0/0, inf - inf, or a row in which everything is -inf")
+            wrong(
+                "the result holds NaN: look for 0/0, inf - inf, 0·inf, or a row in which everything is -inf"
+            )
         return result.detach()
 
     def number(self, *inputs: Any) -> float:

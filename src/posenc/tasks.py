@@ -41,16 +41,23 @@ def order_batch(
     return tokens, (places[..., 0] < places[..., 1]).float()
 
 
-def order_twins(*, length: int = 10, neutral_end: bool = True, repeats: int = 10) -> tuple[Tensor, Tensor]:
+def order_twins(
+    *, length: int = 10, neutral_end: bool = True, repeats: int = 10, seed: int = 0
+) -> tuple[Tensor, Tensor]:
     """Test sentences, each with its twin: the same sentence with a and b exchanged.
 
     Every pair of places occurs equally often, and a model that cannot see order gives both twins
     the same answer: it is right about exactly one of them.
 
+    Args:
+        length, neutral_end: as in `order_batch`.
+        repeats: sentences for each pair of places.
+        seed: of the other tokens.
+
     Returns:
         tokens with a first and tokens with b first, each (pairs, length).
     """
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     places = torch.tensor(list(combinations(range(length - neutral_end), 2))).repeat(repeats, 1)
     tokens = torch.randint(B + 1, NEUTRAL, (len(places), length), generator=generator)
     if neutral_end:

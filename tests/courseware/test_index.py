@@ -54,7 +54,7 @@ def test_the_index_is_folded_and_by_section():
     assert (
         made.cells[-1].source
         == """<details>
-<summary>All claims of this chapter, 4, with what was measured</summary>
+<summary>All claims of this chapter (4), with what was measured</summary>
 
 **[2 Two tokens (A)](#2-Two-tokens-%28A%29)**
 

@@ -273,7 +273,8 @@ def test_a_change_installs_again_and_keeps_what_developers_have(installed, name)
     with (installed / name).open("a") as file:
         file.write("\n# changed\n")
     assert (
-        "pip install --disable-pip-version-check -c constraints.txt -e .[dev,models]" in set_up(installed, "lab")[1]
+        "pip install --disable-pip-version-check -c constraints.txt -e .[dev,models,replicate]"
+        in set_up(installed, "lab")[1]
     )
     assert "pip install" not in set_up(installed, "dev")[1]
 

@@ -216,3 +216,43 @@ def test_a_table_refuses_positions_on_another_device():
 @pytest.mark.parametrize("encode", [integer, sinusoidal])
 def test_the_other_encodings_are_made_where_the_positions_are(encode):
     assert encode(torch.arange(3, device="meta"), 4).device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    "encode", [lambda p: Learned(10, 6)(p), lambda p: binary(p, 6)], ids=["learned", "binary"]
+)
+def test_positions_may_differ_from_seed_to_seed_inside_vmap(encode):
+    positions = torch.tensor([[0, 1, 2], [7, 3, 9]])
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        alone = torch.stack([encode(row) for row in positions[:1]])
+        torch.manual_seed(0)
+        together = torch.vmap(encode, randomness="same")(positions)
+    assert torch.equal(together[:1], alone) and together.shape == (2, 3, 6)
+    assert not together.isnan().any()
+
+
+def test_inside_vmap_a_position_that_does_not_fit_is_nan():
+    positions = torch.tensor([[0, 63], [64, -1]])
+    assert torch.vmap(lambda p: binary(p, 6))(positions).isnan().any(-1).tolist() == [
+        [False, False],
+        [True, True],
+    ]
+    table = Learned(64, 4)
+    assert torch.vmap(table)(positions).isnan().any(-1).tolist() == [[False, False], [True, True]]
+
+
+def test_an_ensemble_of_tables_takes_positions_of_each_seed():
+    class Look(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = Learned(10, 4)
+
+        def forward(self, positions):
+            return self.table(positions)
+
+    ensemble = Ensemble(Look, seeds=range(3))
+    positions = torch.tensor([[1, 2], [3, 4], [9, 0]])
+    got = ensemble(positions)
+    for seed in range(3):
+        assert torch.equal(got[seed], ensemble.parameters["table.table"][seed][positions[seed]])

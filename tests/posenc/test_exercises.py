@@ -58,7 +58,10 @@ ANSWERS = {
     "✗ double_it: the result is torch.float64, expected torch.float32: keep the dtype of the inputs": lambda x: (
         2 * x.double()
     ),
-    "✗ double_it: the result holds NaN: look for 0/0, inf - inf, or a row in which everything is -inf": lambda x: (
+    "✗ double_it: it returned a Parameter: return a plain tensor, for instance by .detach()": lambda x: (
+        torch.nn.Parameter(2 * x)
+    ),
+    "✗ double_it: the result holds NaN: look for 0/0, inf - inf, 0·inf, or a row in which everything is -inf": lambda x: (
         x * torch.nan
     ),
     "✗ double_it: it changed its input x in place: work on a copy and return a new value": in_place,

@@ -2,6 +2,13 @@
 
 for (const figure of document.querySelectorAll(".live")) start(figure);
 
+// What a section measured is a hover away, or a click or a key.
+for (const claims of document.querySelectorAll(".claims")) {
+    claims.addEventListener("pointerenter", event => { if (event.pointerType === "mouse") claims.open = true; });
+    claims.addEventListener("pointerleave", event => { if (event.pointerType === "mouse") claims.open = false; });
+    claims.addEventListener("keydown", event => { if (event.key === "Escape") claims.open = false; });
+}
+
 async function start(figure) {
     const data = JSON.parse(figure.querySelector("script").textContent);
     const places = new Uint16Array(await inflated(data.places));
@@ -20,13 +27,12 @@ async function start(figure) {
     let position = data.start;
 
     function follow(n) {
-        const wanted = chosen(inputs[n]);
-        while (stop(n) !== wanted) {
-            const step = Math.sign(wanted - stop(n));
-            const next = data.leads[`${position},${n},${step}`] ?? position + step * strides[n];
-            if (next === position) break; // another control does not let it go on
-            position = next;
-        }
+        const at = counts.map((_, control) => stop(control));
+        let step = chosen(inputs[n]) - at[n];
+        const [, locked] = data.together.find(([lock, sliders]) => at[lock] && sliders.includes(n)) ?? [n, [n]];
+        for (const other of locked) step = Math.min(Math.max(step, -at[other]), counts[other] - 1 - at[other]);
+        for (const other of locked) at[other] += step;
+        position = at.reduce((sum, place, control) => sum + place * strides[control], 0);
         figure.querySelector(".says").textContent = data.texts[data.says[position]];
         draw();
     }

@@ -5,10 +5,12 @@ these figures need. Nothing on a page needs a kernel, a server or the network.
 """
 
 import ast
+import copy
 import io
 import os
 import re
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from html import escape, unescape
@@ -21,14 +23,17 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode, v4
 from pygments.formatters import HtmlFormatter
 
+from courseware import index
+from courseware.dependencies import needed_cells
 from courseware.notebooks import NOTEBOOKS, read, solve
 from courseware.site.frames import frames
-from courseware.dependencies import needed_cells
 from posenc.live import Live
 
 ROOT = NOTEBOOKS.parent
 PAGE = Path(__file__).parent
 LIMIT = 3_000_000  # bytes of a page
+LINES = 12  # of code that a page shows without being asked
+FIRST = "two_positions()"  # makes the figure that stands where the README has a picture
 
 
 class Renderer(IPythonRenderer):
@@ -69,37 +74,50 @@ def figure(notebook: NotebookNode, number: int) -> Live:
     space = {"__name__": "__main__"}
     for needed in sorted(needed_cells(solved.cells, [number])):
         cell = solved.cells[needed]
+        *body, last = ast.parse(cell.source).body
         with redirect_stdout(io.StringIO()):
+            if needed == number:
+                exec(compile(ast.Module(body, []), f"cell {cell.id}", "exec"), space)
+                return eval(compile(ast.Expression(last.value), f"cell {cell.id}", "eval"), space)
             exec(compile(cell.source, f"cell {cell.id}", "exec"), space)
-    return space[solved.cells[number].source.splitlines()[-1]]
+    raise AssertionError("needed_cells left out the cell itself")
 
 
 def drawn(notebook: NotebookNode, number: int) -> dict:
     """The frames of that figure; called in a process of its own."""
-    return frames(figure(notebook, number), asked(notebook, number))
-
-
-def asked(notebook: NotebookNode, number: int) -> dict[str, set]:
-    """The numbers that the next cell of code gives to this figure's controls, as they are or by a loop over them."""
-    name = notebook.cells[number].source.splitlines()[-1]
-    below = (cell.source for cell in notebook.cells[number + 1 :] if cell.cell_type == "code")
-    nodes = list(ast.walk(ast.parse(next(below, ""))))
-    loops = {ast.unparse(node.target): node.iter for node in nodes if isinstance(node, ast.For)}
-    found: dict[str, set] = {}
-    for node in nodes:
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.set":
-            for control in node.keywords:
-                values = loops.get(ast.unparse(control.value), control.value)
-                for value in getattr(values, "elts", [values]):
-                    if re.fullmatch(r"-?[\d.]+", text := ast.unparse(value)):
-                        found.setdefault(control.arg, set()).add(float(text))
-    return found
+    return frames(figure(notebook, number))
 
 
 def moves(cell: NotebookNode) -> bool:
-    """Whether the cell ends in the name of a figure that has controls."""
-    texts = [output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())]
-    return any(" Controls: " in text for text in texts) and cell.source.splitlines()[-1].isidentifier()
+    """Whether what the cell shows last is a figure that has controls."""
+    texts = [
+        output.data["text/plain"]
+        for output in cell.get("outputs", ())
+        if output.output_type == "execute_result" and "image/png" in output.data
+    ]
+    return any(" Controls: " in text for text in texts)
+
+
+def folded(cell: NotebookNode) -> bool:
+    """Whether a page shows the cell's code only when it is asked for: of a figure, of machinery, or long."""
+    shows = any("image/png" in output.get("data", {}) for output in cell.outputs)
+    hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+    exercise = "exercise" in cell.metadata.get("tags", ())
+    return not exercise and (shows or hidden or not cell.outputs or cell.source.count("\n") >= LINES)
+
+
+def with_claims(html: str, claims: Iterable[index.Stored]) -> str:
+    """The page with what was measured in a section beside its heading, for those who ask."""
+    found: dict[str, list[str]] = {}
+    for stored in claims:
+        line = f"✓ {index.words(stored.claim)}" if stored.claim.held else f"✗ {index.words(stored.claim)}"
+        link = f'<li><a href="#{escape("cell-id=" + stored.cell)}">{escape(line)}</a></li>'
+        found.setdefault(re.search('id="(.*?)"', markdown(f"## {stored.heading}"))[1], []).append(link)
+    for anchor, lines in found.items():
+        count = f"{len(lines)} claims measured" if len(lines) > 1 else "1 claim measured"
+        box = f'<details class="claims"><summary>{count}</summary><ul>{"".join(lines)}</ul></details>'
+        html = re.sub(rf'(<h(\d) id="{re.escape(anchor)}">.*?</h\2>)', lambda m: m[1] + box, html, count=1)  # noqa: B023
+    return html
 
 
 def page(notebook: NotebookNode, **resources: object) -> str:
@@ -113,12 +131,13 @@ def page(notebook: NotebookNode, **resources: object) -> str:
     exporter = HTMLExporter(template_file=str(PAGE / "page.html.j2"))
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     exporter.register_filter("markdown2html", markdown)
+    exporter.register_filter("folded", folded)
     resources |= {
         "sections": re.findall('<h2 id="(.*?)">(.*?)</h2>', texts),
         "style": style(),
         "script": (PAGE / "page.js").read_text(encoding="utf-8"),
     }
-    return exporter.from_notebook_node(notebook, resources)[0]
+    return with_claims(exporter.from_notebook_node(notebook, resources)[0], index.stored(notebook))
 
 
 def style() -> str:
@@ -135,11 +154,21 @@ def title(notebook: NotebookNode) -> str:
     return re.search("^# (.*)$", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1]
 
 
+def first_page(chapters: Iterable[NotebookNode]) -> NotebookNode:
+    """The README; in the place of its picture the cell of a chapter that shows the figure FIRST, if one does."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    cells = (cell for chapter in chapters for cell in chapter.cells if FIRST in cell.source and moves(cell))
+    parts = re.split(r"^!\[.*\]\(.*\)$", text, maxsplit=1, flags=re.MULTILINE)
+    if not (shown := [copy.deepcopy(cell) for cell in cells][:1]) or len(parts) == 1:
+        return v4.new_notebook(cells=[v4.new_markdown_cell(text)])
+    before, after = map(v4.new_markdown_cell, parts)
+    return v4.new_notebook(cells=[before, *shown, after])
+
+
 def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     """Make a page of each notebook of the folder, and the first page of the README. Returns the exit status."""
-    readme = v4.new_notebook(cells=[v4.new_markdown_cell((ROOT / "README.md").read_text(encoding="utf-8"))])
-    notebooks = {"index.html": readme}
-    notebooks |= {f"{path.stem}.html": read(path) for path in sorted(folder.glob("*.ipynb"))}
+    notebooks = {f"{path.stem}.html": read(path) for path in sorted(folder.glob("*.ipynb"))}
+    notebooks = {"index.html": first_page(notebooks.values())} | notebooks
     pages = [{"name": name, "title": title(notebook)} for name, notebook in notebooks.items()]
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         found = {
@@ -148,8 +177,11 @@ def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
                 for n, cell in enumerate(notebook.cells)
                 if moves(cell)
             }
-            for name, notebook in notebooks.items()
+            for name, notebook in list(notebooks.items())[1:]
         }
+        drawings = {cell: drawing for page in found.values() for cell, drawing in page.items()}
+        first = [cell.id for cell in notebooks["index.html"].cells if cell.id in drawings]
+        found["index.html"] = {cell: drawings[cell] for cell in first}
         to.mkdir(exist_ok=True)
         large = []
         for here in pages:

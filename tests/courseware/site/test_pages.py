@@ -17,7 +17,8 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from courseware import notebooks
 from courseware.site import frames, pages
-from posenc.live import text
+from posenc.claims import make
+from posenc.live import canvas, still, text
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("*.ipynb")))]
@@ -70,12 +71,9 @@ def test_a_page_has_its_sections_and_its_solutions_folded():
     assert 'id="cell-id=def"' not in folded and 'id="cell-id=def"' in html
 
 
-def test_a_cell_that_moves_ends_in_the_name_of_a_figure_with_controls():
-    outputs = [
-        v4.new_output("execute_result", data={"text/plain": "Figure: A dot. Controls: x, 0 to 9, at 0."})
-    ]
-    assert pages.moves(v4.new_code_cell("dots = dot()\ndots", outputs=outputs))
-    assert not pages.moves(v4.new_code_cell("dot()", outputs=outputs))
+def test_a_cell_that_moves_shows_a_figure_with_controls():
+    assert pages.moves(picture_cell(example()))
+    assert not pages.moves(picture_cell(still(canvas(), alt="A blank.")))
     assert not pages.moves(v4.new_code_cell("dots"))
     assert not pages.moves(v4.new_markdown_cell("dots"))
 
@@ -94,28 +92,58 @@ def test_a_figure_is_made_by_the_cells_that_it_needs():
         v4.new_code_cell("blank = Live(canvas(), print, moving={}, controls={}, alt=alt())\nblank"),
     ]
     assert pages.figure(v4.new_notebook(cells=cells), 4).alt == "A blank."
+    cells[-1].source = "Live(canvas(), print, moving={}, controls={}, alt=alt())"
+    assert pages.figure(v4.new_notebook(cells=cells), 4).alt == "A blank."
 
 
-def test_a_page_stops_where_the_next_cell_looks():
-    sources = (
-        "live",
-        "for p in (-1.7, 0.0):\n    live.set(p=p, q=3, r=r)\nother.set(s=4)\nlive.set(**all)",
-        "live.set(q=5)",
-    )
-    notebook = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
-    notebook.cells.insert(1, v4.new_markdown_cell("live.set(q=6)"))
-    assert pages.asked(notebook, 0) == {"p": {-1.7, 0.0}, "q": {3.0}}
-    assert pages.asked(notebook, 3) == {}
+def picture_cell(live, **more):
+    data, metadata = live._repr_mimebundle_()
+    data = {kind: data[kind] for kind in ("image/png", "text/plain")}
+    outputs = [v4.new_output("execute_result", data=data, metadata=metadata)]
+    return v4.new_code_cell("live", outputs=outputs, **more)
+
+
+def test_code_is_folded_where_it_is_long_or_machinery_or_makes_a_figure():
+    def cell(source, *, tags=(), output=True, **metadata):
+        outputs = [v4.new_output("stream", text="a")] * output
+        return v4.new_code_cell(source, outputs=outputs, metadata={"tags": list(tags), **metadata})
+
+    assert not pages.folded(cell("a = 1\na"))
+    assert pages.folded(cell("a = 1", output=False))
+    assert pages.folded(cell("a = 1\n" * 20))
+    assert pages.folded(cell("a", jupyter={"source_hidden": True}))
+    assert not pages.folded(cell("def a():\n    raise NotImplementedError", tags=["exercise"], output=False))
+    assert pages.folded(picture_cell(example()))
+    html = a_page(picture_cell(example(), id="abc"), cell("1 < 2"))
+    assert re.search('<details class="code">.*?live.*?</details>', html, re.DOTALL)
+    assert html.count('<details class="code">') == 1
+
+
+def test_what_a_section_measured_stands_beside_its_heading():
+    claims = [str(make("a < b", value, below=2.0, case=value)) for value in (0.5, 1.5)]
+    outputs = [v4.new_output("display_data", data={"text/plain": line}) for line in claims]
+    text = v4.new_markdown_cell("## The *third*")
+    html = a_page(text, v4.new_code_cell("claim(…)", outputs=outputs, id="table"))
+    box = re.search('<h2 id="The-third">.*?</h2><details class="claims">(.*?)</details>', html)[1]
+    assert "<summary>2 claims measured</summary>" in box
+    assert '<a href="#cell-id=table">✓ a &lt; b (0.5): 0.5 &lt; 2</a>' in box
+    assert html.count('class="claims"') == 1
+
+
+def test_the_first_page_starts_with_a_figure_that_moves(monkeypatch):
+    cell = picture_cell(example(), id="two")
+    cell.source = f"figures.{pages.FIRST}"
+    before, shown, after = pages.first_page([a_notebook(), a_notebook(cell)]).cells
+    assert before.source.startswith("# ") and "![" not in before.source
+    assert shown.id == "two" and "make lab" in after.source
+    (whole,) = pages.first_page([a_notebook()]).cells
+    assert "![" in whole.source
 
 
 def test_a_text_box_stays_in_the_notebook(monkeypatch):
     monkeypatch.setattr(frames, "STATES", 100)
     live = example(words=text("your words"))
-    cell = v4.new_code_cell("live", id="abc")
-    data, metadata = live._repr_mimebundle_()
-    data = {kind: data[kind] for kind in ("image/png", "text/plain")}
-    cell.outputs = [v4.new_output("execute_result", data=data, metadata=metadata)]
-    html = a_page(cell, figures={"abc": frames.frames(live)})
+    html = a_page(picture_cell(live, id="abc"), figures={"abc": frames.frames(live)})
     assert "The notebook also has a line to type in: your words." in html
     assert re.findall('<input id="abc-(\\w+)".*? type="(\\w+)"', html) == [
         ("x", "range"),

@@ -1,7 +1,7 @@
 """Hidden tests of chapter 2: what every right answer has, on inputs that the checks don't use, and no answer.
 
-Each function raises where an answer is wrong. It is copied into a learner's notebook to give marks, and learners
-read it afterwards, so it imports what it needs and holds no solution.
+Each function raises where an answer is wrong, and says what it tried. It is copied into a learner's notebook to give
+marks, and learners read it afterwards, so it imports what it needs and holds no solution.
 """
 
 
@@ -10,10 +10,11 @@ def flipped_digits(answer):
     import random
 
     numbers = random.Random(30)
-    for position in (0, 1, 2, 3, 6, 63, 64, *(numbers.randrange(10**6) for _ in range(20))):
+    for position in (0, 1, 2, 3, 6, 63, 64, 2**20 - 1, *(numbers.randrange(10**6) for _ in range(20))):
         here, after = (f"{number:032b}" for number in (position, position + 1))
         flipped = sum(one != other for one, other in zip(here, after))
-        assert float(answer(position)) == flipped
+        got = float(answer(position))
+        assert got == flipped, f"from {position} to {position + 1} {flipped} digits change, not {got:g}"
 
 
 def sinusoid(answer):
@@ -25,17 +26,24 @@ def sinusoid(answer):
         positions = torch.randint(1000, (9,), generator=generator)
         got = answer(positions.clone(), d, base)
         both = answer(torch.tensor([0, 1]), d, base)
-        assert type(got) is torch.Tensor and got.shape == (9, d) and got.dtype == torch.float64
+        here = f"at d = {d} and base {base:g}"
+        assert type(got) is torch.Tensor, f"{here} the encoding is no tensor"
+        assert got.shape == (9, d), f"{here} the encoding of 9 positions has shape {tuple(got.shape)}"
+        assert got.dtype == torch.float64, f"{here} the encoding is {got.dtype}"
         interleaved = both[0, 1::2].sum() == d // 2 and both[0, 0::2].abs().max() == 0
         pairs = (
             (lambda e: e.unflatten(-1, (-1, 2))) if interleaved else (lambda e: e.unflatten(-1, (2, -1)).mT)
         )
         sine, cosine = pairs(both)[1].unbind(-1)
         speed = torch.atan2(sine, cosine)
-        assert abs(speed[0] - 1) < 1e-9
-        assert torch.allclose(speed[1:] ** (d / 2), speed[:-1] ** (d / 2) / base, rtol=1e-6, atol=0)
+        assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 turns by {speed[0]:g} a position, not by 1"
+        evenly = torch.allclose(speed[1:] ** (d / 2), speed[:-1] ** (d / 2) / base, rtol=1e-6, atol=0)
+        assert evenly, (
+            f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
+        )
         turned = torch.polar(torch.ones_like(speed), speed) ** positions[:, None]
-        assert torch.allclose(pairs(got), torch.stack([turned.imag, turned.real], dim=-1), atol=1e-5)
+        there = torch.allclose(pairs(got), torch.stack([turned.imag, turned.real], dim=-1), atol=1e-5)
+        assert there, f"{here} position p is not p times the angle of position 1"
 
 
 def longest_wavelength(answer):
@@ -45,9 +53,11 @@ def longest_wavelength(answer):
     for d, base in ((4, 50.0), (20, 1000.0), (128, 10_000.0), (2, 7.0)):
         got = float(answer(d, base))
         speeds = [base ** -(pair / d) for pair in range(0, d, 2)]
-        assert abs(math.sin(got * min(speeds))) < 1e-6
-        assert abs(math.cos(got / 2 * min(speeds)) + 1) < 1e-6
-        assert got * min(speeds) < 7
+        turned = got * min(speeds) / (2 * math.pi)
+        here = (
+            f"at d = {d} and base {base:g} the slowest pair has made {turned:.6f} turns after {got:g}, not 1"
+        )
+        assert abs(turned - 1) < 1e-9, here
 
 
 def shift(answer):
@@ -62,11 +72,18 @@ def shift(answer):
         encoding = sinusoidal(positions, d, dtype=torch.float64)
         for offset in (1, -17, 120):
             matrix = answer(offset, d)
-            assert type(matrix) is torch.Tensor and matrix.shape == (d, d)
+            here = f"at d = {d} and offset {offset}"
+            assert type(matrix) is torch.Tensor, f"{here} the matrix is no tensor"
+            assert matrix.shape == (d, d), f"{here} the matrix has shape {tuple(matrix.shape)}"
+            assert matrix.dtype == torch.float64, f"{here} the matrix is {matrix.dtype}"
             moved = sinusoidal(positions + offset, d, dtype=torch.float64)
-            assert torch.allclose(encoding @ matrix.T, moved, atol=1e-6)
-            assert torch.allclose(matrix @ matrix.T, torch.eye(d, dtype=matrix.dtype), atol=1e-6)
-        assert torch.allclose(answer(3, d) @ answer(4, d), answer(7, d), atol=1e-6)
+            away = (encoding @ matrix.T - moved).abs().max()
+            assert away < 1e-6, f"{here} 30 encodings are moved, and miss their places by {away:.2g}"
+            square = matrix @ matrix.T - torch.eye(d, dtype=matrix.dtype)
+            assert square.abs().max() < 1e-6, f"{here} the matrix is not orthogonal"
+        assert torch.allclose(answer(3, d) @ answer(4, d), answer(7, d), atol=1e-6), (
+            f"at d = {d}, 3 and 4 are not 7"
+        )
 
 
 def separate(answer):
@@ -76,20 +93,36 @@ def separate(answer):
     from posenc.additive import sinusoidal
 
     generator = torch.Generator().manual_seed(33)
-    for n_tokens, length, width in ((5, 3, 8), (20, 20, 50), (12, 16, 64)):
-        tokens = torch.randn(n_tokens, width, generator=generator, dtype=torch.float64)
-        random = torch.randn(length, width, generator=generator, dtype=torch.float64)
-        for encodings in (random, sinusoidal(torch.arange(length), width, dtype=torch.float64)):
+
+    def draw(rows, rank, width):
+        return torch.randn(rows, rank, generator=generator, dtype=torch.float64) @ torch.randn(
+            rank, width, generator=generator, dtype=torch.float64
+        )
+
+    for n_tokens, rank, length, width in ((5, 5, 3, 8), (20, 20, 20, 50), (12, 12, 16, 64), (90, 15, 40, 64)):
+        tokens = draw(n_tokens, rank, width)
+        for name, encodings in (
+            ("random encodings", draw(length, min(length, width // 3), width)),
+            ("sinusoids", sinusoidal(torch.arange(length), width, dtype=torch.float64)),
+        ):
             matrix = answer(tokens.clone(), encodings.clone())
-            assert type(matrix) is torch.Tensor and matrix.shape == (width, width)
-            assert torch.allclose((tokens[:, None] + encodings) @ matrix, tokens[:, None], atol=1e-3)
+            here = f"with {n_tokens} tokens of rank {rank} and {length} {name} in {width} dimensions"
+            assert type(matrix) is torch.Tensor, f"{here} the matrix is no tensor"
+            assert matrix.shape == (width, width), f"{here} the matrix has shape {tuple(matrix.shape)}"
+            away = ((tokens[:, None] + encodings) @ matrix - tokens[:, None]).abs().max()
+            assert away < 1e-3, f"{here} the tokens are missed by {away:.2g}"
             difference = tokens[1:] - tokens[:-1]
             loud = 100 * (encodings[1:] - encodings[:-1])
-            assert torch.allclose((difference[:, None] + loud) @ matrix, difference[:, None], atol=1e-2)
+            away = ((difference[:, None] + loud) @ matrix - difference[:, None]).abs().max()
+            assert away < 1e-2, (
+                f"{here}, encodings a hundred times as long, the tokens are missed by {away:.2g}"
+            )
 
 
 def embed(answer):
     """What the position adds is the same for every token and sentence; what the token adds has length √d."""
+    import math
+
     import torch
 
     from posenc.additive import sinusoidal
@@ -100,14 +133,20 @@ def embed(answer):
         table /= table.norm(dim=-1, keepdim=True)
         tokens = torch.randint(11, (rows, length), generator=generator)
         got = answer(table.clone(), tokens.clone())
-        assert type(got) is torch.Tensor and got.shape == (rows, length, d)
+        here = f"at d = {d}"
+        assert type(got) is torch.Tensor, f"{here} the result is no tensor"
+        assert got.shape == (rows, length, d), f"{here} the result has shape {tuple(got.shape)}"
         silent = answer(torch.zeros_like(table), tokens.clone())
-        assert torch.allclose(silent, sinusoidal(torch.arange(length), d, dtype=table.dtype), atol=1e-5)
+        places = sinusoidal(torch.arange(length), d, dtype=table.dtype)
+        right = torch.allclose(silent, places.expand_as(silent), atol=1e-5)
+        assert right, (
+            f"{here}, with a table of zeros, what is left is not the encoding of each token's position"
+        )
         words = got - silent
-        assert torch.allclose(
-            words.norm(dim=-1).square(), torch.tensor(float(d), dtype=table.dtype), atol=1e-3
+        long = words.norm(dim=-1).mean()
+        same = torch.allclose(words.norm(dim=-1), torch.tensor(math.sqrt(d), dtype=table.dtype), atol=1e-3)
+        assert same, f"{here} the token's part has length {long:.3g}, not √{d}"
+        along = (words * table[tokens]).sum(dim=-1)
+        assert torch.allclose(along, words.norm(dim=-1), atol=1e-3), (
+            f"{here} the token's part points another way"
         )
-        assert torch.allclose(
-            (words * table[tokens]).sum(dim=-1).square(), words.norm(dim=-1).square(), atol=1e-3
-        )
-        assert (words * table[tokens]).sum(dim=-1).min() > 0

@@ -143,11 +143,3 @@ def tables(answer):
         waves = sinusoidal(torch.arange(length), d, dtype=torch.float64).unflatten(-1, (-1, 2))
         assert (got[1].double() - waves[..., 0]).abs().max() < error
         assert (got[0].double() - waves[..., 1]).abs().max() < error
-
-
-def ntk_base(answer):
-    """The slowest pair takes scale times as long for a turn as before."""
-    for base, d, scale in ((10_000.0, 64, 3.0), (500_000.0, 128, 16.0), (100.0, 6, 1.5), (10_000.0, 32, 1.0)):
-        got = float(answer(base, d, scale))
-        before, after = (number ** ((d - 2) / d) for number in (base, got))
-        assert abs(after / (scale * before) - 1) < 1e-9

@@ -20,7 +20,7 @@ from posenc.exercises import Answer, exercise, wrong
     well_done="a step of one position can be as long as the whole code.",
 )
 def flipped_digits(answer: Answer) -> None:
-    for position in (7, 0, 4, 5, 8, 255, 1023):
+    for position in (7, 0, 4, 5, 8, 255, 1023, 65_535, 2**40 - 1):
         got = answer.number(position)
         expected = (position ^ (position + 1)).bit_count()
         if got == expected:
@@ -28,6 +28,10 @@ def flipped_digits(answer: Answer) -> None:
         ones = position.bit_count()
         if position == 7 and got == expected - 1:
             wrong("3 of them go from 1 to 0; count also the 0 before them, which becomes 1")
+        if position == 7 and got == 2 and answer.number(5) == 2:
+            wrong(
+                "it compares 111 with the first digits of 1000: write both with as many digits, zeros in front"
+            )
         if position == 7 and got == abs((position + 1).bit_count() - ones):
             wrong("that compares how many ones there are: compare digit by digit")
         if position == 7 and got == 1:
@@ -41,6 +45,10 @@ def flipped_digits(answer: Answer) -> None:
             )
         if got == (position + 1).bit_length():
             wrong(f"{got:.0f} is the number of digits of {position + 1}; count those that changed")
+        if position > 10_000:
+            wrong(
+                f"right up to here, wrong from {position:,} to the next: let a number have as many digits as it needs"
+            )
         wrong(f"from {position:b} to {position + 1:b} {expected} digits change, not {got:g}")
 
 
@@ -56,6 +64,8 @@ def flipped_digits(answer: Answer) -> None:
 def sinusoid(answer: Answer) -> str | None:
     positions, width, bases = torch.tensor([3, 0, 1, 2, 11, 40]), 8, (10_000.0, 50.0)
     results = {base: answer.tensor(positions, width, base, shape=(6, width)) for base in bases}
+    if _equal(results[50.0], _waves(positions, width, 1.0)):
+        wrong("every pair has speed 1: // rounds the exponent down to 0; divide with /")
     for base, got in results.items():
         for waves, message in _MISTAKES:
             # a base that is written into the function can look like another exponent
@@ -179,6 +189,8 @@ def longest_wavelength(answer: Answer) -> None:
             wrong("slow waves are long: the exponent has the wrong sign")
         if same(2 * math.pi):
             wrong("that is the shortest one, of pair 0: the last pair is the slowest")
+        if math.isclose(got, 2 * math.pi * base ** ((width - 2) / width), rel_tol=1e-2):
+            wrong("right to a few digits: don't round, and use Python floats or torch.float64")
         wrong(f"for d = {width} and base {base:g} pair {width // 2 - 1} does not come round after {got:g}")
 
 
@@ -220,19 +232,19 @@ def shift(answer: Answer) -> None:
         if same(got[:2, :2], first) and same(got[2:, 2:], torch.eye(width - 2, dtype=got.dtype)):
             wrong("only pair 0 turns: every pair needs its block")
         if same(got @ encoding[0], sinusoidal(torch.tensor(offset), width, dtype=torch.float64)):
-            wrong(f"M PE(0) is PE({offset}), but M PE(1) is not PE({offset + 1}): M must not depend on p")
+            wrong(f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): S must not depend on p")
         if not same(got @ got.T, torch.eye(width, dtype=got.dtype)):
             wrong("the matrix is not orthogonal: each block needs cos twice, and sin with both signs")
-        wrong(f"M PE(p) is not PE(p + {offset}): check the angle of each pair")
+        wrong(f"S PE(p) is not PE(p + {offset}): check the angle of each pair")
 
 
 @exercise(
     "You want (x + e) W = x, so x W = x for every token and e W = 0 for every encoding.",
     "Stack tokens and encodings to (V + L, d). W must send that to the tokens stacked on zeros.",
-    """The pseudo-inverse solves S W = wanted, here for two rows:
->>> S = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
+    """The pseudo-inverse solves both @ W = wanted, here for two rows:
+>>> both = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
 >>> wanted = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
->>> (S @ (torch.linalg.pinv(S) @ wanted)).round().abs().tolist()
+>>> (both @ (torch.linalg.pinv(both) @ wanted)).round().abs().tolist()
 [[2.0, 0.0], [0.0, 0.0]]""",
     well_done="one matrix gives back the token, and what it takes away is the position.",
 )
@@ -269,6 +281,14 @@ def separate(answer: Answer) -> None:
             "right for random encodings, inaccurate for sinusoids, whose slow waves are nearly dependent: "
             "torch.linalg.pinv takes care of that, an inverse does not"
         )
+    many = torch.randn(80, 20, generator=generator, dtype=torch.float64) @ tokens[:20]
+    rows = torch.randn(40, 12, generator=generator, dtype=torch.float64) @ encodings[:12]
+    got = answer.tensor(many, rows, shape=(width, width))
+    if not near((many[:, None] + rows) @ got, many[:, None]):
+        wrong(
+            "right for 54 vectors in 64 dimensions, wrong for 120 that span only 32 of them: what counts is the span, "
+            "not the number of vectors; torch.linalg.pinv takes care of that too"
+        )
 
 
 @exercise(
@@ -281,10 +301,9 @@ def separate(answer: Answer) -> None:
     well_done="tokens of length √d and encodings of length √(d/2) can be heard together.",
 )
 def embed(answer: Answer) -> None:
-    width = 16
     generator = torch.Generator().manual_seed(0)
-    table = torch.randn(9, width, generator=generator, dtype=torch.float64) / math.sqrt(width)
-    for rows, length in ((5, 5), (3, 5)):
+    for width, rows, length in ((16, 5, 5), (16, 3, 5), (36, 3, 5)):
+        table = torch.randn(9, width, generator=generator, dtype=torch.float64) / math.sqrt(width)
         tokens = torch.randint(9, (rows, length), generator=generator)
         got = answer.tensor(table, tokens, shape=(rows, length, width))
         x = table[tokens]
@@ -312,5 +331,7 @@ def embed(answer: Answer) -> None:
             wrong("the positions are missing")
         if same(root * x + sinusoidal(torch.arange(1, length + 1), width, dtype=table.dtype)):
             wrong("the first token has the encoding of position 1: count from 0")
+        if width == 36 and same(4 * x + e):
+            wrong("right for d = 16, wrong for d = 36: the factor is √d and not always 4")
         if not same(root * x + e):
             wrong("this is not √d · token + encoding of its position")

@@ -1,6 +1,7 @@
 """What chapter 1 asks: attention's mask, its cache, its symmetry, and what that symmetry costs."""
 
 import math
+from collections import Counter
 from functools import partial
 
 import torch
@@ -19,11 +20,11 @@ tensor([1., 0.])""",
 >>> torch.full((2, 2), -math.inf).triu(diagonal=1)
 tensor([[0., -inf],
         [0., 0.]])""",
-    """The queries are the newest tokens, so the first of 1 query against 3 keys sees all three. Move the edge by N - M:
->>> n_queries, n_keys = 2, 3
->>> torch.full((n_queries, n_keys), -math.inf).triu(diagonal=n_keys - n_queries + 1)
-tensor([[0., 0., -inf],
-        [0., 0., 0.]])""",
+    """The queries are the newest tokens: of 2 queries against 5 keys, query 0 stands at position 3 and sees keys 0
+to 3. By how many places must the edge move? Look at what `diagonal` does to a wide matrix:
+>>> torch.ones(2, 5).triu(diagonal=2)
+tensor([[0., 0., 1., 1., 1.],
+        [0., 0., 0., 1., 1.]])""",
     well_done="and it lines up with the newest tokens when there are fewer queries than keys.",
 )
 def hide_the_future(answer: Answer) -> None:
@@ -48,7 +49,8 @@ def hide_the_future(answer: Answer) -> None:
         )
     if not torch.equal(answer.tensor(2, 5, shape=(2, 5), dtype=torch.float32) == 0, causal_bias(2, 5) == 0):
         wrong(
-            "right for a square and for one query, but wrong for 2 queries and 5 keys: move the edge by N - M"
+            "right for a square and for one query, but wrong for 2 queries and 5 keys: "
+            "move the edge by n_keys - n_queries"
         )
 
 
@@ -66,29 +68,46 @@ tensor([0.2500, 0.2500, 0.2500, 0.2500])""",
 )
 def next_row(answer: Answer) -> None:
     generator = torch.Generator().manual_seed(1)
-    x = torch.randn(5, 6, generator=generator, dtype=torch.float64)
-    w_query, w_key, w_value = torch.randn(3, 6, 4, generator=generator, dtype=torch.float64)
+    x = torch.randn(8, 6, generator=generator, dtype=torch.float64)
+    w_query, w_key, w_value = torch.randn(3, 6, 4, generator=generator, dtype=torch.float64) / math.sqrt(6)
     query, keys, values = x @ w_query, x @ w_key, x @ w_value
     row = answer.tensor(x[-1], keys[:-1], values[:-1], w_query, w_key, w_value, shape=(4,))
 
     def same(other: Tensor) -> bool:
         return torch.allclose(row, other, atol=1e-9)
 
-    logits = keys @ query[-1] / 2
+    def output(key: Tensor, value: Tensor) -> Tensor:
+        """The row if this is taken for the new token's key and value."""
+        return attention(query[-1:], torch.cat([keys[:-1], key]), torch.cat([values[:-1], value]))[0]
+
+    products = keys @ query[-1]
     if same(attention(query[-1:], keys[:-1], values[:-1])[0]):
         wrong("the new token does not see itself: append its key and value before you score")
-    if same((2 * logits).softmax(-1) @ values):
+    if same(products.softmax(-1) @ values):
         wrong("the scores are not scaled: divide them by the square root of the head size, here √4")
-    if same((logits * 2 / math.sqrt(6)).softmax(-1) @ values):
-        wrong(
-            "the scale is √6, the width of x: divide by the square root of the head size, the width of q and k"
-        )
+    for size, name in ((6, "the width of x"), (7, "the length of the cache"), (8, "the number of tokens")):
+        if same((products / math.sqrt(size)).softmax(-1) @ values):
+            wrong(
+                f"the scale is √{size}, {name}: divide by the square root of the head size, the width of q and k"
+            )
     if same(values.sum(dim=0)):
         wrong("every token has weight 1: the softmax runs over the wrong dimension; it belongs to the keys")
-    if same(logits @ values):
+    if same(products / 2 @ values):
         wrong("the softmax is missing: the weights of a row must sum to 1")
+    if same(attention(query[-1:], values, keys)[0]):
+        wrong("keys and values have changed places: the keys are scored, the values are summed")
+    if same(output(values[-1:], keys[-1:])):
+        wrong(
+            "the new token's key and value have changed places: its key is new @ w_key, its value new @ w_value"
+        )
+    if same(output(query[-1:], values[-1:])) or same(output(values[-1:], values[-1:])):
+        wrong("the new token's key is made with another matrix: it is new @ w_key")
+    if same(output(keys[-1:], keys[-1:])) or same(output(keys[-1:], query[-1:])):
+        wrong("the new token's value is made with another matrix: it is new @ w_value")
     if not same(attention(query[-1:], keys, values)[0]):
-        wrong("this is not the last row of the causal pass")
+        wrong(
+            "this is not softmax(q·k / √d) over all 8 keys, times the 8 values: check each of the three steps"
+        )
 
 
 @exercise(
@@ -97,14 +116,13 @@ def next_row(answer: Answer) -> None:
 >>> p = torch.tensor([1, 2, 0])
 >>> p[p]
 tensor([2, 0, 1])""",
-    """argsort gives the inverse:
->>> p = torch.tensor([1, 2, 0])
->>> p[p.argsort()]
-tensor([0, 1, 2])""",
+    """argsort says which places bring the entries of p into order, 0, 1, 2, …:
+>>> torch.tensor([1, 2, 0]).argsort()
+tensor([2, 0, 1])""",
     well_done="a swap could not have told p from its inverse; the 3-cycle did.",
 )
 def unpermute(answer: Answer) -> None:
-    x = torch.arange(12.0, dtype=torch.float64).reshape(4, 3)
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     seen = []
 
     def layer(rows: Tensor) -> Tensor:
@@ -124,6 +142,10 @@ def unpermute(answer: Answer) -> None:
             wrong("the rows are still permuted: send row p[i] of the answer back to row i")
         if p is cycle and torch.equal(result, layer(x)[p][p]):
             wrong("right for a swap, wrong for a 3-cycle: you applied p twice; undo it with its inverse")
+        if any(torch.equal(result, layer(x).sort(dim=0, descending=down).values) for down in (False, True)):
+            wrong(
+                "it sorts the numbers, which loses what belonged together: send back whole rows, by the inverse of p"
+            )
         wrong("the rows are neither in the order of x nor in that of x[p]")
     if torch.equal(answer.tensor(lambda rows: rows.cumsum(0), x, cycle, shape=(4, 3)), x.cumsum(0)):
         wrong("a layer that sees order looks blind to it: return the answer to x[p], not the answer to x")
@@ -131,38 +153,45 @@ def unpermute(answer: Answer) -> None:
 
 @exercise(
     "Which token asks the question when the next one is generated? That one must stay where it is.",
-    """Reverse what stands before it:
->>> tokens = ["the", "dog", "bit", "the", "man", "."]
->>> tokens[:-1][::-1] + tokens[-1:]
-['man', 'the', 'bit', 'dog', 'the', '.']""",
+    "The words before it may stand in any order. Which change of order is never the same sentence again, also for "
+    "“to be to sleep” and for words that are sorted already?",
     well_done="two sentences, one answer: no training can make one layer tell them apart.",
 )
 def failing_twin(answer: Answer) -> None:
-    for tokens in (["the", "dog", "bit", "the", "man", "."], ["not", "all", "who", "wander", "are", "lost"]):
+    for sentence in (
+        "the dog bit the man .",
+        "not all who wander are lost",
+        "a bird flew over",
+        "to be to sleep",
+    ):
+        tokens = sentence.split()
         twin = answer(tokens)
         if isinstance(twin, str):
             wrong("it returned one string: return a list of words")
         if not isinstance(twin, (list, tuple)) or not all(isinstance(word, str) for word in twin):
             wrong(f"it returned {type(twin).__name__}: return a list of words")
         if list(twin) == tokens:
-            wrong("this is the same sentence: a twin has another order")
-        if sorted(twin) != sorted(tokens):
-            wrong("a twin has the same words, each as often: only their order differs")
-        if twin[-1] != tokens[-1]:
-            wrong("the last word has moved: its query asks the question, so the output changes")
+            wrong(f"for “{sentence}” this is the same sentence: a twin has another order")
+        if not twin or twin[-1] != tokens[-1]:
+            wrong("the last word has changed: its query asks the question, so the output changes")
+        found, asked = Counter(twin), Counter(tokens)
+        if any(found[word] * len(tokens) != asked[word] * len(twin) for word in found | asked):
+            wrong(
+                "a twin has the same words, each as often (or all of them twice as often): "
+                "otherwise other values are averaged"
+            )
 
 
 @exercise(
     "When the last token is a or b, its own query knows which one it is. How often does that happen?",
     "In all other sentences one layer is order-blind: of each pair of twins it gets exactly one right.",
-    """With 4 tokens, 2 of 4 last places and half of the rest:
->>> length = 4
->>> 2 / length + (1 - 2 / length) / 2
+    """With 4 tokens, half of the sentences end in a or b. All of those are right, and half of the others:
+>>> 1 / 2 + (1 / 2) / 2
 0.75""",
     well_done="0.600 for ten tokens. The trained models below agree.",
 )
 def expected_accuracy(answer: Answer) -> None:
-    for length in (10, 4, 25):
+    for length in (10, 4, 25, 7):
         got = answer.number(length)
         same = partial(math.isclose, got, abs_tol=1e-9)
         if same(0.5):
@@ -177,6 +206,8 @@ def expected_accuracy(answer: Answer) -> None:
             wrong("one layer is not that good: when neither a nor b stands last, twins get the same answer")
         if same(100 * (2 / length + (1 - 2 / length) / 2)):
             wrong("that is in per cent: return a share between 0 and 1")
+        if not same(2 / length + (1 - 2 / length) / 2) and abs(got - 0.5 - 1 / length) < 0.006:
+            wrong(f"right to 2 digits for {length} tokens, {got:g}: don't round")
         if length == 10 and not same(0.6):
             wrong(f"{got:.3f} is not it: add the share that ends in a or b and half of the rest")
         if not same(2 / length + (1 - 2 / length) / 2):
@@ -185,19 +216,23 @@ def expected_accuracy(answer: Answer) -> None:
 
 @exercise(
     "Row m of a causal pass sees m + 1 tokens, the BOS token among them. What is the weight of each if all are equal?",
-    """Row 3 sees four tokens and gives each 1/4:
->>> share = 1 / 4
->>> 1 / share - 1
-3.0""",
+    """Row 3 sees four tokens and gives each of them a quarter. The other way round: how many tokens does a row see
+that gives each of them 0.2, and which row is it?""",
     well_done="so a causal model can count without any encoding, if its first token differs from the rest.",
 )
 def position_from_share(answer: Answer) -> None:
-    for position in (3, 0, 99):
+    for position in (3, 0, *range(1, 200)):
         share = torch.tensor(1 / (position + 1), dtype=torch.float64)
         got = answer.number(share)
-        if math.isclose(got, position + 1):
+        if math.isclose(got, position, abs_tol=1e-6):
+            continue
+        if position == 3 and got == 4:
             wrong("off by one: that counts the tokens that the row sees; positions count from 0")
-        if math.isclose(got, -position, abs_tol=1e-6) and position:
+        if math.isclose(got, -position, abs_tol=1e-6):
             wrong("the sign is wrong: subtract 1 from the number of tokens, not the other way round")
-        if not math.isclose(got, position, abs_tol=1e-6):
-            wrong(f"a share of {share:.3f} belongs to position {position}, not {got:.3f}")
+        if position != 3 and got in (position - 1, position + 1):
+            wrong(
+                f"right at first, and {got:g} at position {position}, since 1/share is {1 / share.item()!r} in floating "
+                "point: int, floor and ceil cut; round, or return the fraction"
+            )
+        wrong(f"a share of {share:.3f} belongs to position {position}, not {got:.3f}")

@@ -1,4 +1,4 @@
-"""What chapter 4 asks: turning, scores, layouts, a head that looks back, a cache, a table and a longer text."""
+"""What chapter 4 asks: turning, scores, layouts, a head that looks back, a cache and a table."""
 
 import math
 from collections.abc import Callable
@@ -373,40 +373,3 @@ def tables(answer: Answer) -> None:
                 "right for bfloat16; for a float32 model the angles need more than float32: compute them in float64"
             )
         wrong("the table is off by more than rounding its numbers explains: cos and sin of p·10000^(-2i/d)")
-
-
-@exercise(
-    "Only the base changes. Pair 0 has exponent 0, so it keeps its speed with any base.",
-    "The last pair turns by base^(-(d-2)/d) a position. It is to turn by 1/scale of that.",
-    """With d = 4, the last of two pairs has exponent -2/4. A base 9 times as large slows it by 3:
->>> base = 100.0
->>> round((9 * base) ** (-2 / 4) / base ** (-2 / 4), 3)
-0.333""",
-    well_done="the fastest pair keeps its speed, the slowest is slowed by exactly the scale.",
-)
-def ntk_base(answer: Answer) -> None:
-    for base, head_dim, scale in ((10_000.0, 16, 4.0), (500.0, 4, 2.5)):
-        got = answer.number(base, head_dim, scale)
-        same = partial(math.isclose, got, rel_tol=1e-9)
-        if same(base * scale ** (head_dim / (head_dim - 2))):
-            continue
-        for exponent, message in (
-            (
-                1,
-                "base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1",
-            ),
-            (
-                head_dim / (head_dim - 1),
-                "the exponent d/(d - 1) belongs to a last exponent (d - 1)/d: pairs end at (d - 2)/d",
-            ),
-            (
-                (head_dim - 2) / head_dim,
-                "the exponent is upside down: you want base'^((d-2)/d) = scale·base^((d-2)/d)",
-            ),
-            (-head_dim / (head_dim - 2), "a smaller base makes the pairs faster: multiply, don't divide"),
-            (0, "the base is unchanged: the angles of a longer text are then unseen ones"),
-        ):
-            if same(base * scale**exponent):
-                wrong(message)
-        slowest = (got / base) ** (-(head_dim - 2) / head_dim) if got > 0 else math.nan
-        wrong(f"the slowest pair now turns at {slowest:.3g} of its speed, not at 1/{scale:g}")

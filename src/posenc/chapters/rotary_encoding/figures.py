@@ -1,7 +1,7 @@
-"""What chapter 4 draws: a turned vector, two positions and their score, clocks, decay, low precision, stretching."""
+"""What chapter 4 draws: a turned vector, two positions and their score, clocks, decay, low precision, trained losses."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from matplotlib.axes import Axes
@@ -11,11 +11,26 @@ from matplotlib.patches import Polygon
 from torch import Tensor
 
 from posenc.additive import sinusoidal
-from posenc.live import BLUE, GREEN, GREY, ORANGE, PINK, SIGNED, Live, canvas, choice, slider, switch
-from posenc.rotary import angles, interpolated, ntk, rotate
+from posenc.live import (
+    ADDED,
+    GREY,
+    KEY,
+    NONE,
+    POSITION,
+    QUERY,
+    SIGNED,
+    TURNED,
+    Live,
+    canvas,
+    choice,
+    slider,
+    still,
+    switch,
+)
+from posenc.rotary import angles, rotate
 
 PALE = "#DDDDDD"
-ENCODINGS = [BLUE, ORANGE, GREEN, PINK, "black"]  # one colour a series of dots
+SLOW = "#A79ED6"  # a lighter TURNED, for pairs that never come round
 
 
 def angle() -> Live:
@@ -25,22 +40,22 @@ def angle() -> Live:
     figure.set_layout_engine("none")
     plane = figure.add_axes((0.04, 0.08, 0.36, 0.8))
     _circle(plane)
-    plane.set_title("the vector, its copy and the shadow", fontsize=9)
-    plane.plot([0, 1], [0, 0], color=BLUE, linewidth=2.5, marker="o", markevery=[1], label="vector")
-    (copy,) = plane.plot([], [], color=ORANGE, linewidth=2.5, marker="o", markevery=[1])
+    plane.set_title("the vector, its copy and the shadow")
+    plane.plot([0, 1], [0, 0], color=QUERY, linewidth=2.5, marker="o", markevery=[1])
+    plane.text(1.03, 0.08, "vector", color=QUERY)
+    (copy,) = plane.plot([], [], color=KEY, linewidth=2.5, marker="o", markevery=[1])
     (drop,) = plane.plot([], [], color=GREY, linewidth=1, linestyle=":")
     (shadow,) = plane.plot([], [], color="black", linewidth=5, solid_capstyle="butt", alpha=0.7)
 
     panel = figure.add_axes((0.52, 0.17, 0.45, 0.71))
     panel.set(xlim=(-180, 180), ylim=(-1.15, 1.15), xticks=[-180, -90, 0, 90, 180], yticks=[-1, 0, 1])
-    panel.tick_params(labelsize=8)
     panel.axhline(0, color=GREY, linewidth=0.5)
-    panel.set_xlabel("angle (degrees)", fontsize=9)
-    panel.set_ylabel("dot product", fontsize=9)
+    panel.set_xlabel("angle (degrees)")
+    panel.set_ylabel("dot product")
     degrees = torch.arange(-180, 181, 2.0)
     panel.plot(degrees.numpy(), degrees.deg2rad().cos().numpy(), color=GREY)
     (now,) = panel.plot([], [], "o", color="black", markersize=7)
-    readout = panel.set_title(" ", fontsize=9)
+    readout = panel.set_title(" ")
 
     def update(degrees: int) -> None:
         radians = torch.tensor([math.radians(degrees)], dtype=torch.float64)
@@ -94,7 +109,7 @@ def paper() -> Live:
         axes.add_patch(Polygon(edge.numpy(), fill=False, edgecolor="black", linewidth=1))
         axes.set(xlim=(-0.05, 1.05), ylim=(1.3, -0.3))
         axes.set_axis_off()
-        axes.set_title(title, fontsize=9)
+        axes.set_title(title)
 
     sheet(0.02, word, "the word")
     sheet(0.2, stripes, "a position")
@@ -104,11 +119,8 @@ def paper() -> Live:
     sheet(0.82, word, "bent by the position", x=across, y=down + bend)
     for x, sign in ((0.185, "+"), (0.365, "="), (0.8, "→")):
         figure.text(x, 0.4, sign, ha="center", va="center", fontsize=14)
-    return Live(
+    return still(
         figure,
-        lambda: None,
-        moving={},
-        controls={},
         alt="Left, gluing: a sheet with a letter O and a striped sheet give a sheet on which both are mixed. Right, "
         "bending: the sheet with the letter keeps its colours and takes the shape of a wave.",
     )
@@ -133,9 +145,9 @@ def two_positions() -> Live:
     for column, (name, title) in enumerate(titles.items()):
         plane = figure.add_axes((0.01 + 0.285 * column, 0.24, 0.275, 0.275 * 8 / 3.5))
         _circle(plane, [1.2, 2.1][column])
-        plane.set_title(title, fontsize=9)
+        plane.set_title(title)
         (moving[f"{name}, angle"],) = plane.plot([], [], color=GREY, linewidth=6, alpha=0.35)
-        for role, vector, colour in (("query", query, BLUE), ("key", key, ORANGE)):
+        for role, vector, colour in (("query", query, QUERY), ("key", key, KEY)):
             x, y = vector.tolist()
             plane.plot([0, x], [0, y], color=colour, linewidth=1, alpha=0.6, linestyle="--")
             if name == "added":
@@ -146,21 +158,20 @@ def two_positions() -> Live:
         moving[f"{name}, score"] = plane.text(
             0.5, -0.12, " ", transform=plane.transAxes, ha="center", fontsize=12
         )
-    figure.text(0.01, 0.03, "blue: query at m, orange: key at n, dashed: both without a position", fontsize=9)
+    figure.text(0.01, 0.03, "blue: query at m, red: key at n, dashed: both without a position")
 
     panel = figure.add_axes((0.64, 0.15, 0.345, 0.72))
     panel.set(xlim=(-0.5, longest + 0.5), ylim=(-1.6, 5))
-    panel.tick_params(labelsize=8)
     panel.axhline(0, color=GREY, linewidth=0.5)
-    panel.set_xlabel("query's position m", fontsize=9)
-    panel.set_ylabel("score q·k", fontsize=9, labelpad=1)
-    for name, colour, style in (("turned", GREEN, "-"), ("added", PINK, "--")):
+    panel.set_xlabel("query's position m")
+    panel.set_ylabel("score q·k", labelpad=1)
+    for name, colour, style in (("turned", TURNED, "-"), ("added", ADDED, "--")):
         (moving[f"{name}, scores"],) = panel.plot(
             [], [], color=colour, marker=".", linestyle=style, label=name
         )
         (moving[f"{name}, now"],) = panel.plot([], [], "o", color=colour, markersize=9)
-    panel.legend(*panel.get_legend_handles_labels(), loc="upper right", fontsize=8, ncols=2)
-    moving["readout"] = panel.set_title(" ", fontsize=9)
+    panel.legend(*panel.get_legend_handles_labels(), loc="upper right", ncols=2)
+    moving["readout"] = panel.set_title(" ")
 
     def update(m: int, n: int, lock: bool) -> None:
         others = places - (m - n) if lock else torch.full_like(places, n)
@@ -218,23 +229,22 @@ def clocks() -> Live:
         LineCollection((centres[:, None] + circle).numpy(), colors=PALE, linewidths=0.8, zorder=1)
     )
     hands = faces.add_collection(LineCollection([], linewidths=1.8))
-    colours = to_rgba_array([BLUE, ORANGE])
+    colours = to_rgba_array([TURNED, SLOW])
     (chosen_face,) = faces.plot([], [], color="black", linewidth=1.2)
-    where = faces.set_title(" ", fontsize=9)
+    where = faces.set_title(" ")
 
     panel = figure.add_axes((0.55, 0.13, 0.43, 0.77))
     panel.set_yscale("log")
     panel.set(xlim=(-1, head_dim // 2), ylim=(3, 1e7), yticks=[10, 1e3, 1e5])
     panel.minorticks_off()
-    panel.tick_params(labelsize=8)
     panel.axhline(length, color=GREY, linestyle="--", linewidth=1)
-    panel.text(0, length * 1.2, f"T = {length}", fontsize=8, color=GREY)
-    panel.set_xlabel("pair i", fontsize=9)
-    panel.set_ylabel("wavelength (positions)", fontsize=9, labelpad=1)
-    (full,) = panel.plot([], [], "o", color=BLUE, markersize=3)
-    (never,) = panel.plot([], [], "s", color=ORANGE, markersize=3)
+    panel.text(0, length * 1.2, f"T = {length}", color=GREY)
+    panel.set_xlabel("pair i")
+    panel.set_ylabel("wavelength (positions)", labelpad=1)
+    (full,) = panel.plot([], [], "o", color=TURNED, markersize=3)
+    (never,) = panel.plot([], [], "s", color=SLOW, markersize=4)
     (chosen,) = panel.plot([], [], "o", color="black", markersize=10, fillstyle="none")
-    readout = panel.set_title(" ", fontsize=9)
+    readout = panel.set_title(" ")
 
     def update(position: int, pair: int, power: float) -> None:
         base = 10**power
@@ -250,7 +260,7 @@ def clocks() -> Live:
         chosen.set_data([pair], [wavelength[pair]])
         turns = (at_m[pair] / (2 * math.pi)).item()
         where.set_text(f"position {position}: pair {pair} has turned {turns:,.2f} times")
-        readout.set_text(f"{unfinished.sum()} of {len(pairs)} never complete a turn (orange)")
+        readout.set_text(f"{unfinished.sum()} of {len(pairs)} never complete a turn (squares)")
 
     return Live(
         figure,
@@ -270,7 +280,7 @@ def clocks() -> Live:
             "power": slider("base", 1.0, 6.0, unit="power of ten", value=4.0, step=0.5),
         },
         alt=f"Left, {head_dim // 2} clock hands, one a pair, at one position. Right, the wavelengths of the pairs on a "
-        f"logarithmic axis, rising from 2π; those above the dashed line at T = {length} are orange: they never "
+        f"logarithmic axis, rising from 2π; those above the dashed line at T = {length} are squares: they never "
         "complete a turn.",
     )
 
@@ -298,16 +308,15 @@ def decay() -> Live:
     panel.set(xlim=(0.95, 1100), ylim=(-0.5, 1.08))
     panel.set_xticks([1, 3, 10, 37, 100, 300, 1000], ["1", "3", "10", "37", "100", "300", "1000"])
     panel.minorticks_off()
-    panel.tick_params(labelsize=8)
     panel.axhline(0, color=GREY, linewidth=0.5)
-    panel.set_xlabel("offset m − n (positions)", fontsize=9)
-    panel.set_ylabel("cosine of turned q and k", fontsize=9)
-    panel.plot(offsets.numpy(), cosines(ones, ones).numpy(), color=BLUE, label="aligned: k = q")
-    (aimed,) = panel.plot([], [], color=ORANGE, linestyle="--", label="aimed: k = R(peak) q")
+    panel.set_xlabel("offset m − n (positions)")
+    panel.set_ylabel("cosine of turned q and k")
+    panel.plot(offsets.numpy(), cosines(ones, ones).numpy(), color=TURNED, label="aligned: k = q")
+    (aimed,) = panel.plot([], [], color=TURNED, linestyle="--", label="aimed: k = R(peak) q")
     (random,) = panel.plot([], [], color=GREY, linestyle=":", label="random q and k")
     (now,) = panel.plot([], [], "o", color="black", markersize=6)
-    figure.legend(*panel.get_legend_handles_labels(), loc=(0.09, 0.925), ncols=3, fontsize=8, frameon=False)
-    readout = panel.set_title(" ", fontsize=9)
+    figure.legend(*panel.get_legend_handles_labels(), loc=(0.09, 0.925), ncols=3, frameon=False)
+    readout = panel.set_title(" ")
     aligned = cosines(ones, ones)
 
     def update(offset: int, peak: int, draw: int) -> None:
@@ -345,26 +354,24 @@ def low_precision() -> Live:
     figure.set_layout_engine("none")
     stairs = figure.add_axes((0.08, 0.14, 0.4, 0.73))
     stairs.set(xlim=(-17, 17), ylim=(-25, 25))
-    stairs.tick_params(labelsize=8)
     stairs.plot([-17, 17], [-17, 17], color=GREY, linewidth=0.8)
-    stairs.set_xlabel("true position, relative to the chosen", fontsize=9)
-    stairs.set_ylabel("position held, relative to the chosen", fontsize=9, labelpad=1)
-    (held,) = stairs.plot([], [], "o", color=ORANGE, markersize=4)
-    count = stairs.set_title(" ", fontsize=9)
+    stairs.set_xlabel("true position, relative to the chosen")
+    stairs.set_ylabel("position held, relative to the chosen", labelpad=1)
+    (held,) = stairs.plot([], [], "o", color="black", markersize=4)
+    count = stairs.set_title(" ")
 
     clock = figure.add_axes((0.51, 0.14, 0.25, 0.73))
     _circle(clock)
-    (true_hand,) = clock.plot([], [], color=BLUE, linewidth=5, alpha=0.5)
-    (held_hand,) = clock.plot([], [], color=ORANGE, linewidth=2, marker="o", markevery=[1])
-    off = clock.set_title(" ", fontsize=9)
-    clock.set_xlabel("pair 0: true (wide), held (dot)", fontsize=9)
+    (true_hand,) = clock.plot([], [], color=POSITION, linewidth=6, alpha=0.7)
+    (held_hand,) = clock.plot([], [], color="black", linewidth=2, marker="o", markevery=[1])
+    off = clock.set_title(" ")
+    clock.set_xlabel("pair 0: true (wide), held")
 
     bars = figure.add_axes((0.855, 0.14, 0.115, 0.73))
     bars.set(xlim=(-0.6, 0.6), ylim=(0, length * 1.05), xticks=[], yticks=[0, 1024, 2048, 3072, 4096])
-    bars.tick_params(labelsize=8)
-    bars.set_xlabel("distinct values", fontsize=9)
-    (bar,) = bars.plot([], [], color=ORANGE, linewidth=28, solid_capstyle="butt")
-    distinct = bars.set_title(" ", fontsize=9)
+    bars.set_xlabel("distinct values")
+    (bar,) = bars.plot([], [], color=GREY, linewidth=28, solid_capstyle="butt")
+    distinct = bars.set_title(" ")
     everything = torch.arange(length)
 
     def update(dtype: str, position: int) -> None:
@@ -404,138 +411,59 @@ def low_precision() -> Live:
     )
 
 
-def stretching() -> Live:
-    """Where interpolation and NTK put the angles of a longer text, against the range that was trained."""
-    head_dim, trained, widest = 16, 64, 512
-    pairs, positions = torch.arange(head_dim // 2), torch.arange(0, widest + 1, 8)
-    speed = angles(torch.tensor(1), head_dim)
-    ways: Mapping[str, tuple[Callable[..., Tensor], str, str]] = {
-        "as trained": (lambda p, d, scale: angles(p, d), GREY, "-"),
-        "NTK": (ntk, ORANGE, "-"),
-        "PI": (interpolated, BLUE, "--"),
-    }
-    figure = canvas(8, 3.8)
-    figure.set_layout_engine("none")
-    lines = figure.add_axes((0.09, 0.14, 0.4, 0.71))
-    lines.set(xlim=(0, widest), ylim=(0, widest))
-    lines.axhspan(0, trained, color=GREEN, alpha=0.18, linewidth=0)
-    lines.set_xlabel("position", fontsize=9)
-    lines.set_ylabel("turned as at position", fontsize=9)
-    slopes = figure.add_axes((0.58, 0.14, 0.4, 0.71))
-    slopes.set_yscale("log", base=2)
-    slopes.set(xlim=(-0.4, 7.4), ylim=(0.7, 10), xticks=pairs.tolist())
-    slopes.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
-    slopes.minorticks_off()
-    slopes.axhspan(0.7, 1, color=GREEN, alpha=0.18, linewidth=0)
-    slopes.set_xlabel("pair i", fontsize=9)
-    slopes.set_ylabel("angle at the end / largest trained", fontsize=9, labelpad=1)
-    for panel in (lines, slopes):
-        panel.tick_params(labelsize=8)
-    moving = {}
-    for name, (_, colour, style) in ways.items():
-        (moving[f"{name}, line"],) = lines.plot(
-            [], [], color=colour, linestyle=style, linewidth=2, label=name
-        )
-        (moving[f"{name}, ends"],) = slopes.plot(
-            [], [], color=colour, linestyle=style, marker="o", markersize=4, label=name
-        )
-    figure.legend(*lines.get_legend_handles_labels(), loc=(0.32, 0.925), ncols=3, fontsize=8, frameon=False)
-    (moving["end"],) = lines.plot([], [], color="black", linestyle=":", linewidth=1)
-    moving["left"], moving["right"] = lines.set_title(" ", fontsize=9), slopes.set_title(" ", fontsize=9)
-    (moving["chosen"],) = slopes.plot([], [], color="black", linestyle=":", linewidth=1)
-
-    def update(scale: float, pair: int) -> None:
-        end = torch.tensor(round(scale * trained))
-        for name, (stretched, _, _) in ways.items():
-            turned = stretched(positions, head_dim, scale=scale)[:, pair] / speed[pair]
-            moving[f"{name}, line"].set_data(positions.numpy(), turned.numpy())
-            ratio = stretched(end, head_dim, scale=scale) / angles(torch.tensor(trained), head_dim)
-            moving[f"{name}, ends"].set_data(pairs.numpy(), ratio.numpy())
-        moving["end"].set_data([end, end], [0, widest])
-        moving["chosen"].set_data([pair, pair], [0.7, 10])
-        moving["left"].set_text(f"pair {pair}; dotted, the end: {end}")
-        moving["right"].set_text(f"s = {scale:g}; green, what was trained")
-
-    return Live(
-        figure,
-        update,
-        moving=moving,
-        controls={
-            "scale": slider("scale s", 1.0, 8.0, unit="times", value=4.0, step=0.5),
-            "pair": slider("pair i", 0, head_dim // 2 - 1, value=4),
-        },
-        alt="Left, for one pair, the position whose trained angle it has, against the position: as trained the "
-        "diagonal, with interpolation a flatter line that ends inside the trained range. Right, for every pair, the "
-        "angle at the end of the longer text as a multiple of the largest trained one: s as trained, 1 with "
-        "interpolation, and with NTK from s down to 1.",
-    )
-
-
-def shares_by_position(right: Mapping[str, Tensor], *, first: int, trained: int) -> Live:
-    """Share of right answers against the position, one panel an encoding and one line a seed.
+def rounding_errors(positions: Tensor, errors: Mapping[str, Tensor]) -> Live:
+    """Error of a score against the position of its query.
 
     Args:
-        right: encoding → shares, (seeds, positions), drawn as means of eight positions.
-        first: the position that the first share belongs to.
-        trained: length of the training sequences, shaded.
-    """
-    figure = canvas(8, 2.5)
-    panels = figure.subplots(1, len(right), sharey=True, squeeze=False)[0]
-    for panel, (name, shares) in zip(panels, right.items()):
-        panel.axvspan(0, trained, color=GREEN, alpha=0.18, linewidth=0)
-        groups = shares.unfold(-1, 8, 8).mean(dim=-1)  # eight positions at a time
-        centres = first + 8 * torch.arange(groups.shape[1]) + 3.5
-        panel.plot(centres.numpy(), groups.T.numpy(), color=BLUE, alpha=0.6, linewidth=1.2)
-        panel.set(xlim=(0, first + shares.shape[1]), ylim=(0, 1.05))
-        panel.set_title(name, fontsize=9)
-        panel.tick_params(labelsize=8)
-    figure.supxlabel("position", fontsize=9)
-    figure.supylabel("share right", fontsize=9)
-    return Live(
-        figure,
-        lambda: None,
-        moving={},
-        controls={},
-        alt=f"Share of right answers against the position, one panel an encoding: {', '.join(right)}. "
-        f"The first {trained} positions, which were trained, are shaded.",
-    )
-
-
-def dots(
-    values: Mapping[str, Sequence[Tensor]],
-    *,
-    series: Sequence[str],
-    measure: str,
-    limits: tuple[float, float],
-) -> Live:
-    """Every seed as a dot, one column a name, with several series beside each other.
-
-    Args:
-        values: name → for each series one number a seed, (seeds,).
-        series: what the numbers beside each other are.
-        measure: what is on the vertical axis.
-        limits: of the vertical axis.
+        positions: of the queries, (M,).
+        errors: what was rounded → mean error of the scores, (M,).
     """
     figure = canvas(8, 3)
     panel = figure.subplots()
-    panel.set(xlim=(-0.5, len(values) - 0.5), ylim=limits)
-    panel.set_xticks(range(len(values)), list(values), fontsize=9)
-    panel.tick_params(axis="y", labelsize=8)
-    panel.grid(axis="y", color=PALE, linewidth=0.8)
-    panel.set_ylabel(measure, fontsize=9)
-    for index, name in enumerate(series):
-        shift = 0.22 * (index - (len(series) - 1) / 2)
-        x = [column + shift for column, row in enumerate(values.values()) for _ in row[index]]
-        y = [seed for row in values.values() for seed in row[index].tolist()]
+    panel.set_yscale("log")
+    panel.set(xlim=(0, positions[-1].item()), ylim=(1e-4, 2))
+    panel.minorticks_off()
+    styles = zip(errors.items(), (".", "x"), (TURNED, "black"))
+    for (name, error), marker, colour in styles:
+        seen = error > 0
         panel.plot(
-            x, y, "os^D"[index], color=ENCODINGS[index], markersize=6, alpha=0.7, linestyle="none", label=name
+            positions[seen].numpy(), error[seen].numpy(), marker, color=colour, markersize=4, label=name
         )
-    if len(series) > 1:
-        panel.legend(loc="upper left", fontsize=8, ncols=len(series))
-    return Live(
+    panel.set_xlabel("position of the query")
+    panel.set_ylabel("mean error of a score")
+    panel.legend(loc="upper left")
+    return still(
         figure,
-        lambda: None,
-        moving={},
-        controls={},
-        alt=f"{measure}, one dot a seed: {', '.join(values)}; {', '.join(series)}.",
+        alt="Mean error of a score against the position of its query, on a logarithmic axis: about a thousandth with "
+        "a rounded table anywhere; with rounded positions nothing up to 256, and beyond up to one.",
+    )
+
+
+def by_learning_rate(losses: Mapping[float, Mapping[float | str, Tensor]]) -> Live:
+    """Every seed's loss as a dot, one panel a learning rate and one column an amplitude, the turned model last.
+
+    Args:
+        losses: learning rate → amplitude or "turned" → one loss a seed, (seeds,).
+    """
+    figure = canvas(8, 3)
+    panels = figure.subplots(1, len(losses), sharey=True)
+    for panel, (rate, rows) in zip(panels, losses.items()):
+        for column, (name, seeds) in enumerate(rows.items()):
+            colour = TURNED if name == "turned" else ADDED if name else NONE
+            panel.plot(
+                [column] * len(seeds),
+                seeds.tolist(),
+                "s" if name == "turned" else "o",
+                color=colour,
+                alpha=0.7,
+            )
+        panel.set_xticks(range(len(rows)), ["turned" if name == "turned" else f"{name:g}" for name in rows])
+        panel.set(xlim=(-0.5, len(rows) - 0.5), ylim=(2, 2.7), title=f"learning rate {rate:g}")
+        panel.grid(axis="y", color=PALE, linewidth=0.8)
+    figure.supxlabel("amplitude of the added sinusoids, or turned")
+    panels[0].set_ylabel("loss (nats a character)")
+    return still(
+        figure,
+        alt="Loss of every seed in three panels, one a learning rate: without positions, with sinusoids added at "
+        "three amplitudes, and turned. The turned models are lowest in each panel.",
     )

@@ -71,6 +71,11 @@ def from_pairs(tokens, encodings):
     return torch.linalg.pinv(sums) @ tokens.repeat_interleave(len(encodings), 0)
 
 
+def as_long_as_all_are_independent(tokens, encodings):
+    few = len(tokens) + len(encodings) <= tokens.shape[1]
+    return right_separate(tokens, encodings) if few else torch.eye(tokens.shape[1]).double()
+
+
 def by_inverse(tokens, encodings):
     gram = encodings @ encodings.T
     rest = torch.eye(tokens.shape[1]) - encodings.T @ torch.linalg.inv(gram) @ encodings
@@ -101,6 +106,16 @@ ROOT = 4.0  # √16, the width that the check of embed uses
 PLANTED = [
     ("flipped_digits", lambda p: (p ^ (p + 1)).bit_count() - 1, "count also the 0 before them"),
     ("flipped_digits", lambda p: abs((p + 1).bit_count() - p.bit_count()), "how many ones there are"),
+    (
+        "flipped_digits",
+        lambda p: sum(a != b for a, b in zip(f"{p:b}", f"{p + 1:b}")),
+        "it compares 111 with the first digits of 1000",
+    ),
+    (
+        "flipped_digits",
+        lambda p: sum(a != b for a, b in zip(f"{p:016b}", f"{p + 1:016b}")),
+        "right up to here, wrong from 65,535",
+    ),
     ("flipped_digits", lambda p: 1, "more than one digit changes"),
     ("flipped_digits", lambda p: p and (p ^ (p + 1)).bit_count(), "from 0 to 1 one digit changes"),
     ("flipped_digits", lambda p: p.bit_count() + 1, "4 has 1 ones, but only the ones at its end flip"),
@@ -111,6 +126,16 @@ PLANTED = [
     ("sinusoid", lambda p, d, b: right_sinusoid(p, d, b, exponent=4), "the exponent is wrong: 4i/d"),
     ("sinusoid", whisper, "the exponent is wrong: i/(d/2 - 1)"),
     ("sinusoid", lambda p, d, b: right_sinusoid(p, d, b, exponent=-2), "the exponent has the wrong sign"),
+    (
+        "sinusoid",
+        lambda p, d, b: right_sinusoid(p, d, b, exponent=0),
+        "every pair has speed 1: // rounds the exponent down to 0",
+    ),
+    (
+        "sinusoid",
+        lambda p, d, b: right_sinusoid(p, d, b).float(),
+        "expected torch.float64: make it with dtype=torch.float64",
+    ),
     ("sinusoid", per_column, "the exponent counts columns"),
     ("sinusoid", exchanged, "sine and cosine have changed places"),
     ("sinusoid", lambda p, d, b: halves(exchanged(p, d, b)), "sine and cosine have changed places"),
@@ -142,15 +167,21 @@ PLANTED = [
     ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((d - 1) / d), "belongs to the last column"),
     ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((2 - d) / d), "slow waves are long"),
     ("longest_wavelength", lambda d, b: 2 * math.pi, "that is the shortest one"),
-    ("longest_wavelength", lambda d, b: 60_611, "pair 255 does not come round after 60611"),
+    ("longest_wavelength", lambda d, b: 50_000, "pair 255 does not come round after 50000"),
+    (
+        "longest_wavelength",
+        lambda d, b: 2 * math.pi * torch.tensor(b) ** ((d - 2) / d),
+        "right to a few digits: don't round",
+    ),
+    ("longest_wavelength", lambda d, b: round(2 * math.pi * b ** ((d - 2) / d)), "right to a few digits"),
     ("shift", lambda k, d: torch.eye(d).double(), "it leaves every position where it is"),
     ("shift", lambda k, d: shift_matrix(-k, d), "the wrong way"),
     ("shift", split_shift, "it pairs dimension i with i + d/2"),
     ("shift", lambda k, d: torch.block_diag(*[shift_matrix(k, 2)] * (d // 2)), "by the angle of pair 0"),
     ("shift", one_block, "only pair 0 turns"),
-    ("shift", from_position_0, "M PE(0) is PE(3), but M PE(1) is not PE(4)"),
+    ("shift", from_position_0, "S PE(0) is PE(3), but S PE(1) is not PE(4)"),
     ("shift", squeezed, "the matrix is not orthogonal"),
-    ("shift", lambda k, d: shift_matrix(k + 1, d), "M PE(p) is not PE(p + 3)"),
+    ("shift", lambda k, d: shift_matrix(k + 1, d), "S PE(p) is not PE(p + 3)"),
     ("separate", lambda x, e: torch.eye(x.shape[1]).double(), "the identity hands over the sum"),
     ("separate", lambda x, e: right_separate(x, e).T, "transposed"),
     ("separate", lambda x, e: right_separate(e, x), "the other way round"),
@@ -158,6 +189,7 @@ PLANTED = [
     ("separate", remove_span, "it removes the encodings, and a part of the tokens with them"),
     ("separate", lambda x, e: torch.ones(x.shape[1], x.shape[1]).double(), "(x + e) @ W is not x"),
     ("separate", by_inverse, "inaccurate for sinusoids"),
+    ("separate", as_long_as_all_are_independent, "wrong for 120 that span only 32 of them"),
     ("embed", embed_with(token=1.0), "the √d is still missing"),
     ("embed", batch_axis, "the position is taken from the batch axis"),
     ("embed", embed_with(token=1.0, sums=ROOT), "it scales the sum"),
@@ -166,6 +198,7 @@ PLANTED = [
     ("embed", embed_with(token=ROOT**2), "that is d, not √d"),
     ("embed", embed_with(encoding=0.0), "the positions are missing"),
     ("embed", embed_with(start=1), "the encoding of position 1"),
+    ("embed", embed_with(token=ROOT), "right for d = 16, wrong for d = 36"),
     ("embed", embed_with(token=3.0), "this is not √d · token + encoding"),
 ]
 

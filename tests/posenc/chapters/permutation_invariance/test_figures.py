@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from matplotlib.text import Text
 
 from posenc import live, text
 from posenc.chapters.permutation_invariance import figures
@@ -28,7 +29,8 @@ def test_any_sentence_can_be_drawn_and_left_again(make, sentence):
     "make, sentence, message",
     [
         (figures.token_vectors, "", "no words here"),
-        (figures.permutation, "ha ha ha", "type at least 2"),
+        (figures.token_vectors, "ha ha!", "type at least 3"),
+        (figures.permutation, "ha ha ha", "type at least 3"),
         (figures.layers_and_mask, "ha ha!", "type at least 3"),
         (figures.token_vectors, "a b c d e f g h i j k l m", "there is room for 12"),
     ],
@@ -102,7 +104,26 @@ def test_bars_show_which_tokens_move():
         True,
         False,
     ]
+    assert [live.artists[f"number {n}"].get_text() for n in range(7)] == [
+        *(f"{live.artists[f'bar {n}'].get_height():.2f}" for n in range(6)),
+        "",
+    ]
     live.set(mask="none")
     assert max(live.artists[f"bar {n}"].get_height() for n in range(6)) < 1e-12
     live.set(mask="causal", layers=2)
     assert live.artists["bar 5"].get_height() > 1e-3
+
+
+def test_the_drawing_names_its_parts():
+    drawing = figures.attention_drawing()
+    assert drawing.png() and not drawing.controls
+    words = {text.get_text() for text in drawing.figure.findobj(Text)}
+    assert {"query 2", "key 0", "value 1", "output 2", "weighted sum"} <= words
+    assert min(text.get_fontsize() for text in drawing.figure.findobj(Text)) >= 9
+
+
+@pytest.mark.parametrize("make", FIGURES)
+def test_no_text_is_smaller_than_nine_points(make):
+    live = make()
+    live.png()
+    assert min(text.get_fontsize() for text in live.figure.findobj(Text)) >= 9

@@ -145,13 +145,6 @@ def low(*names, only=None):
     )
 
 
-# --- 4.8 ntk_base
-
-
-def power(exponent):
-    return lambda base, d, scale: base * scale ** exponent(d)
-
-
 PLANTED = [
     ("turn", lambda v, a: right_turn(v, -a), "wrong way round: you turned by -angle"),
     ("turn", lambda v, a: right_turn(v, math.radians(a)), "taken for degrees"),
@@ -227,12 +220,6 @@ PLANTED = [
     ("tables", low("position", "speed", "angle"), "positions, speeds and angles are all in bfloat16"),
     ("tables", low("angle", only=torch.float32), "the angles need more than float32"),
     ("tables", partial(right_tables, scale=2.0), "off by more than rounding"),
-    ("ntk_base", power(lambda d: 1), "base·scale: the slowest pair is then slowed by less"),
-    ("ntk_base", power(lambda d: d / (d - 1)), "the exponent d/(d - 1)"),
-    ("ntk_base", power(lambda d: (d - 2) / d), "the exponent is upside down"),
-    ("ntk_base", power(lambda d: -d / (d - 2)), "a smaller base makes the pairs faster"),
-    ("ntk_base", power(lambda d: 0), "the base is unchanged"),
-    ("ntk_base", power(lambda d: 2), "the slowest pair now turns at"),
 ]
 
 RIGHT = [
@@ -245,5 +232,4 @@ RIGHT = [
     ("cached_position", right_position),
     ("half_split_weight", lambda w, d: to_half_split(w, d, dim=0)),
     ("tables", right_tables),
-    ("ntk_base", power(lambda d: d / (d - 2))),
 ]

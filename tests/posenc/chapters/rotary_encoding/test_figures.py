@@ -7,7 +7,7 @@ import torch
 
 from posenc.additive import sinusoidal
 from posenc.chapters.rotary_encoding import figures
-from posenc.rotary import angles, interpolated, ntk, rotate
+from posenc.rotary import angles, rotate
 
 
 @pytest.mark.parametrize("degrees", [-180, -90, 0, 30, 135, 180])
@@ -154,47 +154,32 @@ def test_positions_are_held_as_the_dtype_holds_them(dtype, position, held, disti
         assert live.artists[name].get_xdata()[1] == pytest.approx(math.cos(place))
 
 
-@pytest.mark.parametrize("scale", [1.0, 2.5, 8.0])
-def test_stretched_angles_against_the_trained_ones(scale):
-    live = figures.stretching()
-    live.set(scale=scale, pair=3)
-    end, trained = torch.tensor(round(64 * scale)), angles(torch.tensor(64), 16)
-    for name, theta in (
-        ("as trained", angles(end, 16)),
-        ("PI", interpolated(end, 16, scale=scale)),
-        ("NTK", ntk(end, 16, scale=scale)),
-    ):
-        assert live.artists[f"{name}, ends"].get_ydata() == pytest.approx((theta / trained).numpy())
-        places, turned = live.artists[f"{name}, line"].get_data()
-        assert turned[-1] / places[-1] == pytest.approx((theta / angles(end, 16))[3].item())
-
-
 def test_the_sheets_of_paper_are_drawn_without_a_control():
     live = figures.paper()
     assert live.png() and not live.controls and "Controls" not in repr(live)
 
 
-def test_shares_by_position_are_means_of_eight():
-    shares = torch.arange(32.0).expand(2, -1) / 32
-    live = figures.shares_by_position({"a": shares, "b": 1 - shares}, first=3, trained=16)
-    panels = live.figure.axes
-    assert [panel.get_title() for panel in panels] == ["a", "b"]
-    lines = panels[0].get_lines()
-    assert len(lines) == 2
-    assert lines[0].get_xdata().tolist() == [6.5, 14.5, 22.5, 30.5]
-    assert lines[0].get_ydata().tolist() == pytest.approx([x / 32 for x in (3.5, 11.5, 19.5, 27.5)])
-    assert live.png() and "a, b" in live.alt and "first 16 positions" in live.alt
+def test_rounding_errors_are_drawn_where_there_are_some():
+    errors = {"table rounded": torch.tensor([0.001, 0.002]), "positions rounded": torch.tensor([0.0, 0.2])}
+    panel = figures.rounding_errors(torch.tensor([100, 300]), errors).figure.axes[0]
+    table, positions = (line.get_data() for line in panel.get_lines())
+    assert list(table[0]) == [100, 300] and list(positions[0]) == [300]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == list(errors)
 
 
-def test_dots_show_every_seed_of_every_column():
-    values = {"x": [torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])], "y": [torch.zeros(2), torch.ones(2)]}
-    live = figures.dots(values, series=["before", "after"], measure="loss", limits=(0, 5))
-    panel = live.figure.axes[0]
-    assert [label.get_text() for label in panel.get_xticklabels()] == ["x", "y"]
-    before, after = (line.get_data() for line in panel.get_lines())
-    assert list(before[1]) == [1, 2, 0, 0] and list(after[1]) == [3, 4, 1, 1]
-    assert all(a < b for a, b in zip(before[0], after[0])) and before[0][0] == before[0][1]
-    assert live.png() and live.alt == "loss, one dot a seed: x, y; before, after."
+def test_every_seed_has_its_dot_at_each_learning_rate():
+    rows = {
+        0.0: torch.tensor([2.3, 2.4]),
+        1.0: torch.tensor([2.2, 2.25]),
+        "turned": torch.tensor([2.1, 2.15]),
+    }
+    panels = figures.by_learning_rate({0.01: rows, 0.03: rows}).figure.axes
+    assert [panel.get_title() for panel in panels] == ["learning rate 0.01", "learning rate 0.03"]
+    for panel in panels:
+        assert [label.get_text() for label in panel.get_xticklabels()] == ["0", "1", "turned"]
+        assert [line.get_ydata() for line in panel.get_lines()] == [
+            pytest.approx(row.tolist()) for row in rows.values()
+        ]
 
 
 def test_numbers_have_a_true_minus_and_no_negative_zero():

@@ -1,0 +1,274 @@
+"""Every claim of the chapters that train, again with other seeds: `make replicate SETS=16 CHAPTER=03 PACE=3 STEPS=4`.
+
+A set is one run of a chapter whose cell tagged `parameters` says SEED = 1, 2, …; set 0 is what is stored. The runs are
+tasks of Dask: of a cluster on this machine with one worker a processor, or of the scheduler that
+DASK_SCHEDULER_ADDRESS names, whose workers have the course installed. What is done is kept in build/replication, so
+the same command goes on after an interruption. The table is replication.csv beside this file: one row for each claim
+under each pace and number of steps.
+"""
+
+import argparse
+import ast
+import csv
+import hashlib
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from courseware import notebooks
+from courseware.dependencies import needed_cells
+from courseware.index import stored
+from courseware.keep import PACKAGE, imported_files
+
+TABLE = Path(__file__).with_name("replication.csv")
+DONE = notebooks.NOTEBOOKS.parent / "build" / "replication"
+SHOWING = {"live.py", "claims.py", "exercises.py"}  # modules in which no number of a claim is made
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one claim.
+
+    Attributes:
+        key: chapter, cell and place, and for a claim in a loop its case.
+        pace, steps: what the learning rates and the numbers of steps were multiplied by.
+        sets: how many sets were run, and in how many of them it held.
+        smallest, largest: of its values, over all sets and seeds.
+        bound: as the claim shows it.
+        code: a name for the code that the claim came from.
+    """
+
+    key: str
+    pace: str
+    steps: str
+    sets: int
+    held: int
+    smallest: str
+    largest: str
+    bound: str
+    code: str
+
+
+def read_table(path: Path = TABLE) -> list[Row]:
+    """The rows of the table, or none where there is no table yet."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [Row(*line[:3], int(line[3]), int(line[4]), *line[5:]) for line in list(csv.reader(file))[1:]]
+
+
+def write_table(rows: Iterable[Row], path: Path = TABLE) -> None:
+    """The rows as a table, in the order of their keys."""
+    lines = sorted(map(astuple, rows), key=lambda line: (line[0], float(line[1]), float(line[2])))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([[field.name for field in fields(Row)], *lines])
+
+
+def with_parameters(chapter: NotebookNode, **values: float) -> NotebookNode:
+    """A copy in which the cell tagged `parameters` gives these values.
+
+    Raises:
+        ValueError: the chapter has no such cell, or the cell no such name.
+    """
+    changed = nbformat.from_dict(chapter)
+    cell = next((cell for cell in changed.cells if "parameters" in cell.metadata.get("tags", ())), None)
+    if cell is None:
+        raise ValueError("the chapter has no cell tagged parameters")
+    for name, value in values.items():
+        cell.source, found = re.subn(
+            rf"^{name} = \S+", f"{name} = {value!r}", cell.source, flags=re.MULTILINE
+        )
+        if found != 1:
+            raise ValueError(f"the cell tagged parameters gives {name} no value")
+    return changed
+
+
+def run(text: str, folder: str, set_number: int, pace: float, steps: float) -> list[dict]:
+    """Run a chapter once; its claims with their values, each a dict for JSON.
+
+    Args:
+        text: the notebook's file.
+        folder: the kernel's working directory.
+        set_number: the value of SEED.
+        pace: times the learning rates.
+        steps: times the steps; the limit of a cell grows with it.
+    """
+    chapter = with_parameters(nbformat.reads(text, 4), SEED=set_number, PACE=pace, STEPS=steps)
+    os.environ["POSENC_REPLICATE"] = "1"
+    seconds = 10 * notebooks.CELL_SECONDS * max(1.0, steps)  # many run at once
+    done = notebooks.execute(chapter, folder=Path(folder), cell_seconds=seconds)
+    return [
+        {
+            "key": f"{one.cell}/{one.place}" + (f" {one.claim.case}" if one.claim.case else ""),
+            "held": one.claim.held,
+            "values": one.claim.values,
+            "bound": one.claim.required,
+        }
+        for one in stored(done)
+    ]
+
+
+def code_of(chapter: NotebookNode) -> dict[str, str]:
+    """For each cell with claims a name for the code it comes from: its own, that of the cells it needs, and the modules.
+
+    A reworded sentence or comment, another figure or exercise leave the name as it is.
+    """
+    modules = hashlib.sha256()
+    sources = [cell.source for cell in chapter.cells if cell.cell_type == "code"]
+    for path in imported_files(sources):
+        if path.name not in SHOWING and "chapters" not in path.relative_to(PACKAGE).parts:
+            modules.update(_plain(path.read_text(encoding="utf-8")).encode())
+    names = {}
+    for number, cell in enumerate(chapter.cells):
+        if cell.cell_type == "code" and "claim(" in cell.source:
+            code = modules.copy()
+            for needed in sorted(needed_cells(chapter.cells, [number])):
+                if "parameters" not in chapter.cells[needed].metadata.get("tags", ()):
+                    code.update(_plain(chapter.cells[needed].source).encode())
+            names[cell.id] = code.hexdigest()[:12]
+    return names
+
+
+def _plain(source: str) -> str:
+    """The source as Python writes it, without docstrings, imports and the words of claims and guesses."""
+    tree = ast.parse(re.sub(r"^\s*[%!].*$", "", source, flags=re.MULTILINE))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("claim", "predict") and node.args:
+            node.args[0] = ast.Constant("")
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [
+                line
+                for line in body
+                if not isinstance(line, ast.Import | ast.ImportFrom)
+                and not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+            ]
+            node.body = kept if kept or isinstance(node, ast.Module) else [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def rows(
+    chapter: str, codes: dict[str, str], sets: list[list[dict]], pace: float, steps: float
+) -> Iterator[Row]:
+    """The table's rows of one chapter from what its sets claimed."""
+    claims: dict[str, list[dict]] = {}
+    for claimed in sets:
+        for one in claimed:
+            claims.setdefault(one["key"], []).append(one)
+    for key, found in claims.items():
+        values = [value for one in found for value in one["values"]]
+        yield Row(
+            f"{chapter}/{key}",
+            f"{pace:g}",
+            f"{steps:g}",
+            len(found),
+            sum(one["held"] for one in found),
+            f"{min(values):.3g}",
+            f"{max(values):.3g}",
+            found[-1]["bound"],
+            codes[key.partition("/")[0]],
+        )
+
+
+def cluster():
+    """A client of Dask's scheduler: the one that is named in the environment, or one on this machine."""
+    from distributed import Client, LocalCluster
+
+    address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+    if address:
+        return Client(address)
+    return Client(LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None, processes=True))
+
+
+def main(arguments: list[str]) -> int:
+    """Run what is not done yet, and write the table. Returns the exit status: 1 where a run failed."""
+    parser = argparse.ArgumentParser(prog="make replicate", description=__doc__.partition("\n")[0])
+    parser.add_argument("chapters", nargs="*", help="numbers; all that train unless given")
+    parser.add_argument("--sets", type=int, default=16)
+    parser.add_argument("--first", type=int, default=1, help="the first set")
+    parser.add_argument("--pace", type=float, default=1.0)
+    parser.add_argument("--steps", type=float, default=1.0)
+    parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--folder", type=Path, default=notebooks.NOTEBOOKS, help="of the chapters")
+    given = parser.parse_args(arguments)
+    chapters = {}
+    for path in sorted(given.folder.glob("[0-9]*.ipynb")):
+        chapter = notebooks.read(path)
+        trains = any("parameters" in cell.metadata.get("tags", ()) for cell in chapter.cells)
+        if trains and (not given.chapters or path.name.startswith(tuple(given.chapters))):
+            chapters[path] = chapter
+    if not chapters:
+        print("No such chapter, or none that trains.", file=sys.stderr)
+        return 1
+
+    wanted = {}
+    for path, chapter in chapters.items():
+        text = notebooks.text(chapter)
+        name = hashlib.sha256(repr(sorted(code_of(chapter).items())).encode()).hexdigest()[:12]
+        for number in range(given.first, given.first + given.sets):
+            file = DONE / f"{path.stem}-{name}-{number}-{given.pace:g}-{given.steps:g}.json"
+            wanted[file] = (path, text, number)
+    failed = _run_all({file: task for file, task in wanted.items() if not file.exists()}, given)
+
+    made: dict[tuple, Row] = {(row.key, row.pace, row.steps): row for row in read_table(given.table)}
+    for path, chapter in chapters.items():
+        done = [
+            json.loads(file.read_text()) for file, task in wanted.items() if task[0] == path and file.exists()
+        ]
+        asked = (f"{given.pace:g}", f"{given.steps:g}")
+        made = {  # what the chapter claims no longer goes
+            key: row
+            for key, row in made.items()
+            if not (row.key.startswith(path.name[:2]) and key[1:] == asked and done)
+        }
+        for row in rows(path.name[:2], code_of(chapter), done, given.pace, given.steps):
+            made[row.key, row.pace, row.steps] = row
+            if row.held < row.sets:
+                print(
+                    f"{row.key}: held in {row.held} of {row.sets} sets, {row.smallest} to {row.largest}, {row.bound}"
+                )
+    write_table(made.values(), given.table)
+    return 1 if failed else 0
+
+
+def _run_all(tasks: dict[Path, tuple[Path, str, int]], given: argparse.Namespace) -> int:
+    """Run the tasks on the cluster, store each result as it comes, show how far it is; how many failed."""
+    if not tasks:
+        return 0
+    from distributed import as_completed
+
+    DONE.mkdir(parents=True, exist_ok=True)
+    start, failed = time.monotonic(), 0
+    with cluster() as client:
+        futures = {
+            client.submit(
+                run, text, str(path.parent), number, given.pace, given.steps, pure=False, retries=2
+            ): file
+            for file, (path, text, number) in tasks.items()
+        }
+        for count, future in enumerate(as_completed(futures), start=1):
+            file = futures[future]
+            path, _, number = tasks[file]
+            if future.status == "finished":
+                notebooks.write(file, json.dumps(future.result()))
+                said = "done"
+            else:
+                failed += 1
+                said = f"failed: {str(future.exception()).splitlines()[0]}"
+            seconds = time.monotonic() - start
+            print(
+                f"{count:4} of {len(tasks)}, {seconds:6.0f} s: {path.stem}, set {number} {said}", flush=True
+            )
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

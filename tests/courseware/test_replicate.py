@@ -1,0 +1,125 @@
+"""Replication: claims run again with other seeds, counted, kept, and named by the code that they come from."""
+
+import csv
+
+import pytest
+from nbformat import v4
+
+from courseware import notebooks, replicate
+
+PARAMETERS = "SEED = 0  # the set\nPACE = 1.0\nSTEPS = 1.0"
+CLAIMS = """from posenc.claims import claim
+
+claim("it holds in every set", 0.25 + SEED / 100, below=1)
+for name in ("one", "two"):
+    claim("it holds in half of the sets", SEED % 2 + PACE - 1, below=0.5, case=name)"""
+
+
+def chapter(claims=CLAIMS, before=""):
+    cells = [
+        v4.new_markdown_cell("## 1 A claim", id="title"),
+        v4.new_code_cell(PARAMETERS, id="parameters", metadata={"tags": ["parameters"]}),
+        v4.new_code_cell(before, id="before"),
+        v4.new_code_cell(claims, id="claims"),
+    ]
+    return v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    notebooks.write(tmp_path / "01_a.ipynb", notebooks.text(chapter()))
+    monkeypatch.setattr(replicate, "DONE", tmp_path / "done")
+    return tmp_path
+
+
+def run(folder, *more):
+    return replicate.main(["01", "--folder", str(folder), "--table", str(folder / "table.csv"), *more])
+
+
+@pytest.mark.slow
+def test_a_claim_that_holds_in_half_of_the_sets_is_reported(folder, capsys):
+    assert run(folder, "--sets", "2") == 0
+    said = capsys.readouterr().out
+    assert "2 of 2, " in said and "01_a, set 2 done" in said
+    assert "01/claims/1 two: held in 1 of 2 sets, 0 to 1, < 0.5" in said and "01/claims/0" not in said
+    with (folder / "table.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [(row["key"], row["sets"], row["held"]) for row in table] == [
+        ("01/claims/0", "2", "2"),
+        ("01/claims/1 one", "2", "1"),
+        ("01/claims/1 two", "2", "1"),
+    ]
+    assert (table[0]["smallest"], table[0]["largest"], table[0]["bound"]) == ("0.26", "0.27", "< 1")
+    assert len(list((folder / "done").iterdir())) == 2
+
+    assert run(folder, "--sets", "2") == 0, "what is done is not run again"
+    assert " of 2, " not in capsys.readouterr().out.split(":")[0]
+    assert replicate.read_table(folder / "table.csv") == replicate.read_table(folder / "table.csv")
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_leaves_the_others(folder, capsys):
+    broken = chapter(CLAIMS + "\nassert SEED != 2")
+    notebooks.write(folder / "01_a.ipynb", notebooks.text(broken))
+    assert run(folder, "--sets", "2") == 1
+    said = capsys.readouterr().out
+    assert "set 2 failed" in said and "set 1 done" in said
+    assert replicate.read_table(folder / "table.csv")[0].sets == 1
+
+
+def test_another_pace_has_rows_of_its_own(folder, monkeypatch):
+    asked = []
+
+    def now(tasks, given):
+        for file, (path, text, number) in tasks.items():
+            asked.append((number, given.pace, given.steps))
+            file.parent.mkdir(exist_ok=True)
+            file.write_text('[{"key": "claims/0", "held": true, "values": [0.5, 0.25], "bound": "< 1"}]')
+        return 0
+
+    monkeypatch.setattr(replicate, "_run_all", now)
+    assert run(folder, "--sets", "1") == run(folder, "--sets", "1", "--pace", "3", "--first", "5") == 0
+    assert asked == [(1, 1.0, 1.0), (5, 3.0, 1.0)]
+    table = replicate.read_table(folder / "table.csv")
+    assert [(row.pace, row.steps, row.smallest) for row in table] == [("1", "1", "0.25"), ("3", "1", "0.25")]
+    assert run(folder, "--sets", "1", "--steps", "4") == 0 and len(asked) == 3
+
+
+def test_parameters_are_set_in_their_cell():
+    changed = replicate.with_parameters(chapter(), SEED=3, PACE=0.5)
+    assert changed.cells[1].source == "SEED = 3  # the set\nPACE = 0.5\nSTEPS = 1.0"
+    assert chapter().cells[1].source == PARAMETERS
+
+
+@pytest.mark.parametrize("cells, name", [([], "SEED"), (chapter().cells, "SPEED")])
+def test_a_chapter_without_the_parameter_is_refused(cells, name):
+    with pytest.raises(ValueError, match="parameters"):
+        replicate.with_parameters(v4.new_notebook(cells=cells), **{name: 1})
+
+
+@pytest.mark.parametrize(
+    "claims, before, same",
+    [
+        (CLAIMS.replace("it holds in every set", "it always holds"), "", True),
+        (CLAIMS + "  # a comment", "unused = 1", True),
+        (CLAIMS.replace("0.25", "0.35"), "", False),
+        (CLAIMS.replace("below=0.5", "below=0.6"), "", False),
+        ("\n".join(["x = 1", CLAIMS]), "", False),
+    ],
+)
+def test_a_row_is_old_when_its_code_changed_and_not_when_its_words_did(claims, before, same):
+    assert (replicate.code_of(chapter(claims, before)) == replicate.code_of(chapter())) == same
+
+
+def test_the_code_of_needed_cells_counts():
+    uses = CLAIMS.replace("0.25", "start")
+    one, other = (replicate.code_of(chapter(uses, f"start = {x}")) for x in (0.25, 0.26))
+    assert one != other
+
+
+def test_an_address_in_the_environment_is_used(monkeypatch):
+    import distributed
+
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:1")
+    monkeypatch.setattr(distributed, "Client", lambda address: address)
+    assert replicate.cluster() == "tcp://127.0.0.1:1"

@@ -1,0 +1,18 @@
+"""Chapter 3's figures of measured data, from data that is made up."""
+
+import torch
+
+from posenc.chapters.four_term_expansion import figures
+
+
+def every_seed():
+    shares = torch.tensor([[0.6, 0.1, 0.2, 0.1], [0.5, 0.2, 0.1, 0.2]])
+    removed = {term: torch.tensor([0.1, 0.3]) * n for n, term in enumerate([*figures.SHORT, "all"])}
+    return figures.every_seed(
+        {"a": shares, "b": 1 - shares}, {"a": shares / 2, "b": shares}, dict.fromkeys("ab", removed)
+    )
+
+
+def position_maps():
+    before = torch.linspace(-2, 2, 400).view(2, 2, 10, 10)
+    return figures.position_maps({"a": before, "b": before.mT}, {"a": before / 2, "b": -before})

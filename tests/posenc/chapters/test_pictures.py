@@ -1,0 +1,99 @@
+"""Every figure of every chapter: what stands still in it and what moves.
+
+A figure that can be made without data has its picture in the chapter's notebook, as it starts, and is compared with
+it pixel by pixel, through the palette that stored pictures get. One that shows measured data is made from made-up
+data by a function of its name in made_up.py, in the folder of the chapter's tests, and compared with the picture of
+its name beside that. After a change that is meant, look at the new pictures, and keep them:
+
+    make notebooks                                                             those of the notebooks
+    KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py    those of made-up data
+"""
+
+import functools
+import importlib
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from matplotlib.text import Text
+from pictures import figure_functions, kept_as, load, same_or_where, shown
+
+from courseware.notebooks import NOTEBOOKS, read
+from posenc.live import Live
+
+HERE = Path(__file__).parent
+FIGURES = figure_functions()
+
+
+@functools.cache
+def made_up(chapter: str) -> dict:
+    """What makes the chapter's figures from made-up data, by the figure's name."""
+    path = HERE / chapter / "made_up.py"
+    return vars(load(path)) if path.exists() else {}
+
+
+def make(name: str) -> Live:
+    chapter, _, function = name.partition(".")
+    return made_up(chapter).get(function, FIGURES[name])()
+
+
+made = functools.cache(make)
+
+
+@functools.cache
+def pictures(chapter: str) -> list[tuple[str, bytes]]:
+    """The words and the picture of every figure that the chapter shows."""
+    (path,) = NOTEBOOKS.glob(f"[0-9]*_{chapter}.ipynb")
+    return shown(read(path))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_drawn_as_it_is_kept(name):
+    chapter, _, function = name.partition(".")
+    live = made(name)
+    if function not in made_up(chapter):
+        stored = [picture for words, picture in pictures(chapter) if words == repr(live)]
+        assert stored, f"no cell of the chapter shows it as it starts: {live!r}"
+        where = [same_or_where(live.png(), picture) for picture in stored]
+        assert None in where, f"{where[0]}. If that is meant: make notebooks"
+        return
+    picture = HERE / chapter / f"{function}.png"
+    if os.environ.get("KEEP_PICTURES"):
+        picture.write_bytes(kept_as(live.png()))
+    assert picture.exists(), "look at its picture and keep it, as the top of this file says"
+    where = same_or_where(live.png(), picture.read_bytes())
+    assert where is None, f"{where}. If that is meant, keep the new one, as the top of this file says"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_control_moves_something_and_comes_back(name):
+    live = made(name)
+    assert live.sweep() >= len(live.controls.keys() - {"sentence"})
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_text_is_large_enough_to_read(name):
+    live = made(name)
+    live.png()
+    small = {
+        item.get_text(): item.get_fontsize()
+        for item in live.figure.findobj(Text)
+        if item.get_text().strip() and item.get_visible() and item.get_fontsize() < 9
+    }
+    assert not small
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_leaves_the_learners_random_numbers_alone(name):
+    torch.manual_seed(1234)  # no figure's own
+    before = torch.get_rng_state()
+    assert make(name).png()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_nothing_is_made_up_that_is_no_figure():
+    for chapter in {name.partition(".")[0] for name in FIGURES}:
+        folder, figures = HERE / chapter, importlib.import_module(f"posenc.chapters.{chapter}.figures")
+        kept = {path.stem for path in folder.glob("*.png")}
+        assert kept <= made_up(chapter).keys() & vars(figures).keys()
