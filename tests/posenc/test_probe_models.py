@@ -13,7 +13,16 @@ from torch import nn
 from posenc.additive import sinusoidal
 from posenc.attention import attention_weights, causal_bias
 from posenc.models import Transformer
-from posenc.probe import effects, energies, orthogonal_texts, questions, rotation, score_table, scores, tabulate
+from posenc.probe import (
+    effects,
+    energies,
+    orthogonal_texts,
+    questions,
+    rotation,
+    score_table,
+    scores,
+    tabulate,
+)
 from posenc.rotary import angles, rotate
 
 ROUNDING = 1e-9  # of a squared share in float32; the smallest effect that a test here looks for is 1e-4

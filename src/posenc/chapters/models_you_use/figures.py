@@ -35,7 +35,6 @@ from posenc.probe import (
     orthogonal_texts,
     questions,
     rotation,
-    score_table,
     scores,
     some_tokens,
     tabulate,
@@ -115,8 +114,10 @@ def who_asks(found: Mapping[str, Questions] | None = None) -> Live:
     axes.text(1.015, -1.0, "drift", va="center")
     axes.set(xlim=(0, 1), ylim=(len(found) - 0.5, -1.4), xlabel="share of what the softmax of layer 0 sees")
     axes.set_yticks(range(len(found)), list(found))
-    for name, label in zip(found, axes.get_yticklabels()):
-        label.set_color(FAMILIES.get(name, NONE))
+    for row, name in enumerate(found):
+        colour = FAMILIES.get(name, NONE)
+        axes.plot([-0.006] * 2, [row - 0.36, row + 0.36], color=colour, linewidth=4, clip_on=False)
+    axes.tick_params(axis="y", length=0, pad=8)
     patches = [matplotlib.patches.Patch(color=colour, label=name) for name, colour in SHARES.values()]
     figure.legend(handles=patches, loc="outside upper center", ncols=5, frameon=False, handlelength=1)
     return still(
@@ -283,7 +284,7 @@ def clocks() -> Live:
         controls={
             "layer": slider("layer of Gemma 3", 0, len(layers) - 1),
             "axis": choice("axis of Qwen2-VL", AXES),
-            "position": slider("position", 0, length - 1, value=5),
+            "position": slider("position", 0, length - 1, value=5, stops=(0, 1, 20, 63)),
         },
         alt="Two rows of eight clocks, one a pair of dimensions, with the positions that a full turn takes below each. "
         "Above, a layer of Gemma 3; its last layer's clocks are slower. Below, Qwen2-VL along one of its three axes, "
@@ -295,9 +296,9 @@ def _dials(axes: Axes, count: int) -> None:
     turn = torch.linspace(0, 2 * math.pi, 61)
     for place in range(count):
         axes.plot(2.6 * place + turn.cos().numpy(), turn.sin().numpy(), color=GREY, linewidth=0.8)
-    axes.set(xlim=(-1.3, 2.6 * count - 1.2), ylim=(-2.1, 2.1), aspect="equal")
-    axes.axis("off")
-    axes.text(2.6 * count - 1.3, -1.75, "positions\na turn", va="center")
+    axes.set(xlim=(-1.3, 2.6 * count + 1.6), ylim=(-2.1, 2.1), aspect="equal", xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    axes.text(2.6 * count - 1.1, -1.75, "positions a turn", va="center")
 
 
 def _short(number: float) -> str:
