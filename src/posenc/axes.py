@@ -81,7 +81,7 @@ def axial(coordinates: Tensor, head_dim: int, *, base: float = 10_000.0) -> Tens
         TypeError: coordinates are not integers.
         ValueError: head_dim does not split into whole pairs for each axis, or base is not positive.
 
-    Source: Heo et al. 2024, "Rotary Position Embedding for Vision Transformer", section 3.2.
+    Source: Heo et al. 2024, "Rotary Position Embedding for Vision Transformer".
     """
     require_integers(coordinates)
     axes = _require_axes(coordinates)
@@ -120,7 +120,7 @@ def mixed(coordinates: Tensor, steps: Tensor) -> Tensor:
         TypeError: coordinates are not integers, or steps are not floating point.
         ValueError: steps is not (pairs, axes).
 
-    Source: Heo et al. 2024, "Rotary Position Embedding for Vision Transformer", section 3.2.
+    Source: Heo et al. 2024, "Rotary Position Embedding for Vision Transformer".
     """
     require_integers(coordinates)
     axes = _require_axes(coordinates)
@@ -151,7 +151,7 @@ def section_axes(sizes: Sequence[int], *, interleaved: bool = False) -> Tensor:
     Raises:
         ValueError: there are no sizes, one is negative, or, interleaved, an axis would run past the last pair.
 
-    Source: Wang et al. 2024, "Qwen2-VL", section 2.1 (blocks); the order of Qwen3-VL in transformers (interleaved).
+    Source: Wang et al. 2024, "Qwen2-VL" (blocks); the order of Qwen3-VL in transformers (interleaved).
     """
     axes, pairs = len(sizes), sum(sizes)
     if not sizes or min(sizes) < 0:
@@ -227,7 +227,7 @@ def text_and_images(*parts: int | tuple[int, int], start: int = 0) -> Tensor:
     Raises:
         ValueError: a text has a negative number of tokens, or an image no patches.
 
-    Source: Wang et al. 2024, "Qwen2-VL", section 2.1.
+    Source: Wang et al. 2024, "Qwen2-VL".
     """
     coordinates = [torch.empty(0, _TEXT_AXES, dtype=torch.long)]
     for part in parts:

@@ -1,0 +1,256 @@
+"""What chapter 6 asks: places in a count, axial angles, a second difference, a pair's stripes, an image in a text."""
+
+import math
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from posenc.additive import frequencies
+from posenc.axes import axial, grid, text_and_images
+from posenc.exercises import Answer, exercise, wrong
+
+
+@exercise(
+    "Count the patch's number first: width·row + column. Then take `back` off, and ask which patch has that number.",
+    "A number tells its row by a division without remainder, and its column by the remainder.",
+    """Both work on whole tensors:
+>>> numbers = torch.tensor([7, 8, 17])
+>>> (numbers // 8).tolist(), (numbers % 8).tolist()
+([0, 1, 2], [7, 0, 1])""",
+    well_done="the same step back lands on another offset at every width, and at the start of a row it wraps.",
+)
+def standing_back(answer: Answer) -> None:
+    for width, back in ((8, 13), (12, 6), (5, 1), (7, 23)):
+        places = torch.tensor([[4, 0], [4, width - 1], [5, 1], [9, 3]])
+        row, column = places.unbind(-1)
+        got = answer.tensor(places, back, width, shape=places.shape, dtype=torch.int64)
+
+        def is_(*parts: Tensor, got: Tensor = got) -> bool:
+            return torch.equal(got, torch.stack(parts, dim=-1))
+
+        right = _patch(width * row + column - back, width)
+        if is_(*right):
+            continue
+        if is_(*right[::-1]):
+            wrong("row and column have changed places: coordinates are (row, column)")
+        if is_(*_patch(width * row + column + back, width)):
+            wrong("that patch comes later: a step back makes the number smaller")
+        if is_(row, column - back):
+            wrong(
+                "the column alone moves, and becomes negative: before the first of a row stands the last of the row above"
+            )
+        if is_(row - back // width, column - back % width):
+            wrong("it forgets the wrap: where the column falls below 0, one row more is used up")
+        if is_(row - back // width, (column - back) % width):
+            wrong(
+                "the column wraps and the row does not: where the column falls below 0, one row more is used up"
+            )
+        if is_(*_patch((width + 1) * row + column - back, width + 1)):
+            wrong(
+                "it counts width + 1 patches a row: the columns go from 0 to width - 1, and that makes width"
+            )
+        wrong(
+            f"{back} back from {places[0].tolist()} in rows of {width} is not {got[0].tolist()}: count there by hand"
+        )
+
+
+def _patch(numbers: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    return numbers // width, numbers % width
+
+
+@exercise(
+    "Half of the pairs turn with the row, half with the column. Write the angles of one half first.",
+    "The half is a rotary encoding of its own, with head_dim / 2 dimensions: "
+    "`angles(row, head_dim // 2, base=base)` has head_dim / 4 pairs.",
+    """Two tensors of angles side by side:
+>>> torch.cat([torch.zeros(3, 2), torch.ones(3, 2)], dim=-1).shape
+torch.Size([3, 4])""",
+    well_done="rows and columns have the same speeds, and each its own pairs.",
+)
+def axial_angles(answer: Answer) -> None:
+    head_dim = 16
+    places = torch.tensor([[0, 0], [1, 0], [0, 1], [5, 3], [1000, 2000]])
+    for base in (10.0, 10_000.0):
+        got = answer.tensor(places, head_dim, base, shape=(len(places), head_dim // 2))
+        right, same = axial(places, head_dim, base=base), partial(torch.allclose, got, rtol=1e-9, atol=1e-9)
+        if same(right):
+            continue
+        if torch.allclose(got, right, rtol=0, atol=1e-3):
+            wrong("right near 0, and rounded far away: keep the speeds and the angles in float64")
+        row, column = places.double().unbind(-1)
+        speeds = frequencies(head_dim, base=base)
+        if same(axial(places.flip(-1), head_dim, base=base)):
+            wrong("rows and columns have changed places: the first pairs turn with the row")
+        if same(torch.cat([row[:, None] * speeds[:4], column[:, None] * speeds[4:]], dim=-1)):
+            wrong(
+                "one list of speeds is cut in two, so that columns get the slow ones: both halves have the same speeds, "
+                "those of a head of head_dim / 2"
+            )
+        if same(torch.cat([row[:, None] * speeds[:4], column[:, None] * speeds[:4]], dim=-1)):
+            wrong(
+                "the pairs slow down too little: a half has head_dim / 2 dimensions, so pair i has base^(-4i/head_dim)"
+            )
+        if same(right.unflatten(-1, (2, -1)).mT.flatten(-2)):
+            wrong(
+                "rows and columns take turns: that is a layout too, but here the first half belongs to the row"
+            )
+        if same((row + column)[:, None] * speeds):
+            wrong("every pair turns with row + column: (0, 1) and (1, 0) then are one place")
+        if torch.allclose(got, got[:, :1].expand_as(got)) or same(right / right[-1] * got[-1]):
+            wrong("the angles grow with the places as they should, but not at the speeds base^(-4i/head_dim)")
+        wrong("these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 column·speed")
+
+
+@exercise(
+    "Take two patches that differ by a row and a column, and the two that share a row or a column with both.",
+    "Where s(r, c) = f(r) + g(c), what is left of s(r, c) + s(r+1, c+1) − s(r, c+1) − s(r+1, c)?",
+    """All neighbours at once, by slices:
+>>> scores = torch.arange(6.0).view(2, 3)
+>>> scores[1:, :-1].tolist()
+[[3.0, 4.0]]""",
+    well_done="it is 0 where rows and columns only add up.",
+)
+def second_difference(answer: Answer) -> None:
+    scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    first, below = scores[:-1], scores[1:]
+    got = answer.tensor(scores, shape=(3, 5))
+    same = partial(torch.allclose, got, atol=1e-9)
+    right = first[:, :-1] + below[:, 1:] - first[:, 1:] - below[:, :-1]
+    if same(right):
+        return
+    if same(-right):
+        wrong("every sign is the other way round: s(r, c) and s(r+1, c+1) come with a plus")
+    if same(first[:, :-1] + below[:, 1:] + first[:, 1:] + below[:, :-1]):
+        wrong("that is the sum of the four: two of them come with a minus")
+    if same(below[:, 1:] - first[:, :-1]):
+        wrong("that is one step down the diagonal: the two other corners are missing")
+    if same((below - first)[:, :-1]) or same((scores[:, 1:] - scores[:, :-1])[:-1]):
+        wrong("that is a first difference: take the difference of two of them")
+    if same(below[:, :-1] + first[:, :-1] - first[:, 1:] - below[:, 1:]) or same(
+        first[:, :-1] + first[:, 1:] - below[:, :-1] - below[:, 1:]
+    ):
+        wrong("the pluses stand on one side: they belong on the corners of a diagonal")
+    wrong("compare one entry by hand: s(0, 0) + s(1, 1) − s(0, 1) − s(1, 0)")
+
+
+@exercise(
+    "Going one wavelength in its direction, the pair makes a whole turn: 2π.",
+    "A step of one row is a step of cos(direction) in the direction; a step of one column is one of sin(direction).",
+    """A direction of 30°, in radians:
+>>> direction = math.radians(30)
+>>> [round(x, 2) for x in (math.cos(direction), math.sin(direction))]
+[0.87, 0.5]""",
+    well_done="two numbers a pair are all that mixed angles need.",
+)
+def pair_steps(answer: Answer) -> None:
+    for direction, wavelength in ((0.5, 5.0), (0.0, 4.0), (2.0, 3.0), (math.pi / 2, 8.0)):
+        got = answer.tensor(direction, wavelength, shape=(2,))
+        wave = torch.tensor([math.cos(direction), math.sin(direction)], dtype=torch.float64)
+        same = partial(torch.allclose, got, atol=1e-6)
+        right = 2 * math.pi / wavelength * wave
+        if torch.allclose(got, right, rtol=0, atol=1e-12):
+            continue
+        if same(right):
+            wrong("right to six digits: build the tensor in torch.float64")
+        if same(right.flip(0)):
+            wrong("row and column have changed places: a direction of 0 is down, along the rows")
+        if same(wave / wavelength):
+            wrong("that counts in turns: a whole turn is 2π radians")
+        if same(2 * math.pi * wavelength * wave) or same(wavelength * wave):
+            wrong("a longer wavelength makes it turn faster: divide by the wavelength")
+        if same(wave):
+            wrong("the wavelength is not used")
+        across = torch.tensor([-wave[1], wave[0]]) * 2 * math.pi / wavelength
+        if same(across) or same(-across):
+            wrong("that runs along the stripes: the angle grows across them, in the direction")
+        small = math.radians(direction)
+        degrees = torch.tensor([math.cos(small), math.sin(small)], dtype=torch.float64)
+        if same(2 * math.pi / wavelength * degrees):
+            wrong("the direction is taken for degrees: it is in radians already")
+        wrong(
+            f"direction {direction:.2f}, wavelength {wavelength:g} is not {[round(x, 3) for x in got.tolist()]}"
+        )
+
+
+@exercise(
+    "Write the three parts apart, each of shape (tokens, 3), and put them together with torch.cat.",
+    "In the image, time stays at the coordinate that a next token of text would have had. Rows and columns start there.",
+    "How many coordinates does an image use up? Its longer side. The text goes on at the largest coordinate + 1.",
+    """The rows and the columns of a grid:
+>>> from posenc.axes import grid
+>>> grid(2, 2, start=(7, 7)).tolist()
+[[7, 7], [7, 8], [8, 7], [8, 8]]""",
+    well_done="an image of 24 × 24 patches uses up 24 coordinates, not 576.",
+)
+def places_in_text(answer: Answer) -> None:
+    for before, rows, columns, after in ((3, 2, 4, 3), (4, 5, 2, 2), (0, 3, 3, 1), (2, 1, 1, 2)):
+        got = answer.tensor(
+            before, rows, columns, after, shape=(before + rows * columns + after, 3), dtype=torch.int64
+        )
+        right = text_and_images(before, (rows, columns), after)
+        if torch.equal(got, right):
+            continue
+        text, image, rest = got.tensor_split([before, before + rows * columns])
+        if not torch.equal(text, right[:before]):
+            wrong("the text before the image: token 0 is at (0, 0, 0), token 1 at (1, 1, 1), and so on")
+        patches = grid(rows, columns, start=(before, before))
+        if not torch.equal(image, right[before : before + rows * columns]):
+            if torch.equal(image[:, 1:], patches - before) and before:
+                wrong(
+                    "the image's rows and columns start at 0: they start where the text stopped, as its time does"
+                )
+            if torch.equal(image[:, [2, 1]], patches):
+                wrong("row and column have changed places: the three are (time, row, column)")
+            if torch.equal(image[:, 1:], patches):
+                wrong(
+                    "the time of the image: it stands still, at the coordinate after the last token before it"
+                )
+            wrong("the image: patch (r, c) is at (before, before + r, before + c), row by row")
+        went_on = int(rest[0, 0])
+        if not torch.equal(rest, went_on + torch.arange(after)[:, None].expand(-1, 3)):
+            wrong("the text after the image: its three coordinates are equal, and grow by 1 a token")
+        if went_on == before + rows * columns:
+            wrong("the text goes on after rows·columns: an image uses up only its longer side")
+        if went_on == before + max(rows, columns) - 1:
+            wrong("the text goes on at the largest coordinate of the image, which is taken: add 1")
+        if went_on in (before + rows, before + columns):
+            wrong(
+                "the text goes on after one side of the image: the longer one counts, else a coordinate is used twice"
+            )
+        wrong(
+            f"the text goes on at {went_on}, and the largest coordinate before it is {right[:-after].max()}: add 1 to that"
+        )
+
+
+@exercise(
+    "Without an image, the next token has the coordinate `tokens`: they count from 0.",
+    "An image has rows·columns patches in the sequence and uses up max(rows, columns) coordinates.",
+    """The longer sides of several images:
+>>> sum(max(image) for image in [(2, 3), (4, 1)])
+7""",
+    well_done="a cache that counts tokens must add this difference, the delta, to every token that it decodes.",
+)
+def next_coordinate(answer: Answer) -> None:
+    for tokens, images in ((12, []), (60, [(6, 6)]), (50, [(4, 10)]), (90, [(2, 3), (5, 4), (3, 7)])):
+        got = answer.number(tokens, images)
+        patches, sides = sum(r * c for r, c in images), sum(max(image) for image in images)
+        if got == tokens + sides - patches:
+            continue
+        if got == tokens:
+            wrong("that is the number of tokens: an image has more patches than it uses up coordinates")
+        if got == tokens - patches:
+            wrong(
+                "the images' patches are taken off, and their coordinates are missing: add the longer sides"
+            )
+        if got == tokens + sides:
+            wrong("the longer sides are added, but the patches still count as tokens: take them off")
+        if got == sides - patches:
+            wrong("that is the delta alone: add it to the number of tokens")
+        if got == tokens + sides - patches - 1:
+            wrong("that is the coordinate of the last token: the next one is 1 further")
+        if images and got in (tokens + max(images[i]) - math.prod(images[i]) for i in (0, -1)):
+            wrong("only one of the images is counted")
+        wrong(
+            f"{tokens} tokens with the images {images} lead to {got:g}: tokens, less the patches, plus the longer sides"
+        )
