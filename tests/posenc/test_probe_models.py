@@ -13,16 +13,9 @@ from torch import nn
 from posenc.additive import sinusoidal
 from posenc.attention import attention_weights, causal_bias
 from posenc.models import Transformer
-from posenc.probe import (
-    effects,
-    energies,
-    orthogonal_texts,
-    questions,
-    rotation,
-    score_table,
-    scores,
-    tabulate,
-)
+from posenc.probe.asking import effects, energies, orthogonal_texts, questions, score_table, tabulate
+from posenc.probe.inside import scores
+from posenc.probe.turned import rotation
 from posenc.rotary import angles, rotate
 
 ROUNDING = 1e-9  # of a squared share in float32; the smallest effect that a test here looks for is 1e-4
@@ -189,6 +182,8 @@ def test_what_cannot_be_read_is_refused_with_what_to_do():
         scores(transformer(), tokens[:0])
     with pytest.raises(TypeError, match="this is a str, no model"):
         scores("gpt2", tokens)
+    with pytest.raises(TypeError, match="this is a str, no model"):
+        rotation("gpt2")
     with pytest.raises(ValueError, match="no table of tokens"):
         questions(nn.Linear(3, 3))
 
@@ -350,6 +345,8 @@ def test_tokens_are_chosen_refused_and_fit_a_small_vocabulary():
         questions(transformer(), tokens=torch.arange(6))
     with pytest.raises(ValueError, match="at least 5"):
         questions(transformer(), tokens=torch.arange(3))
+    with pytest.raises(ValueError, match="different ones"):
+        score_table(transformer(), torch.tensor([1, 1, 2, 3, 4]))
     with pytest.raises(ValueError, match="reads 4 tokens"):
         questions(Transformer(4, 4))
 

@@ -112,7 +112,7 @@ def who_asks(found: Mapping[str, Questions] | None = None) -> Live:
         drift = "none" if math.isnan(asked.drift) else f"{asked.drift:.2f}" if asked.drift > 1e-3 else "0"
         axes.text(1.015, row, drift, va="center")
     axes.text(1.015, -1.0, "drift", va="center")
-    axes.set(xlim=(0, 1), ylim=(len(found) - 0.5, -1.4), xlabel="share of what the softmax of layer 0 sees")
+    axes.set(xlim=(0, 1), ylim=(len(found) - 0.5, -1.4), xlabel="share of what the softmax sees")
     axes.set_yticks(range(len(found)), list(found))
     for row, name in enumerate(found):
         colour = FAMILIES.get(name, NONE)
@@ -344,7 +344,8 @@ def left_padding(models: Mapping[str, nn.Module] | None = None) -> Live:
             moving[name].set_data(range(length), came[name][padding][0].tolist())
             change = (expected[name][padding] - expected[name][0]).abs().max()
             loss = (came[name][0] - came[name][padding]).mean()
-            moving[f"{name}, readout"].set_text(f"largest change {change:.2g}\nloss {loss:+.3f}")
+            largest = f"{change:.2f}" if change > 0.005 else "below 0.01"
+            moving[f"{name}, readout"].set_text(f"largest change {largest}\nloss {loss:+.3f}")
 
     return Live(
         figure,

@@ -118,6 +118,8 @@ def test_padding_moves_the_model_that_counts_tokens():
         lines[padding] = {name: live.artists[name].get_ydata() for name in ("GPT-2", "OPT", "Llama")}
     moved = {name: max(abs(a - b) for a, b in zip(lines[0][name], lines[13][name])) for name in lines[0]}
     assert moved["GPT-2"] > 0.05 and moved["OPT"] < 1e-4 and moved["Llama"] < 1e-4
-    assert "largest change 0\n" in live.artists["OPT, readout"].get_text()
+    assert "largest change below 0.01\n" in live.artists["OPT, readout"].get_text()
     live.set(padding=0)
-    assert all("largest change 0\n" in live.artists[f"{name}, readout"].get_text() for name in lines[0])
+    assert all(
+        "largest change below 0.01\n" in live.artists[f"{name}, readout"].get_text() for name in lines[0]
+    )
