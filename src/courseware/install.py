@@ -18,12 +18,12 @@ import sys
 
 try:
     import fcntl
-except ImportError:  # Windows
+except ImportError:  # on Windows
     fcntl = None
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VENV = os.path.join(ROOT, ".venv")
-PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+PYTHON = os.path.join(VENV, "Scripts" if os.name == "nt" else "bin", "python")
 STAMP = os.path.join(VENV, "installed")
 CLASSROOM = os.path.join(ROOT, ".venv-classroom")
 
@@ -224,8 +224,8 @@ def say(sentence):
 
 
 def main(arguments):
-    if fcntl:  # one install at a time, until this process ends
-        fcntl.flock(os.open(ROOT, os.O_RDONLY), fcntl.LOCK_EX)
+    if fcntl:
+        fcntl.flock(os.open(ROOT, os.O_RDONLY), fcntl.LOCK_EX)  # one install at a time, until this process ends
     try:
         if arguments[:1] == ["lab"] and len(arguments) <= 2:
             lab(arguments[1] if len(arguments) == 2 else None)
