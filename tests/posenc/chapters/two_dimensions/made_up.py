@@ -1,12 +1,13 @@
-"""Chapter 6's figures of measured data, from data that is made up."""
+"""Chapter 6's figures of measured data, made from made-up data."""
 
 import torch
 
 from posenc.chapters.two_dimensions import figures
-from posenc.live import ADDED, TURNED
+from posenc.live import ADDED, TURNED, Live
 
 
-def shares():
-    seeds = torch.tensor([0.25, 0.5, 0.9])
-    right = {"a": [seeds, 1 - seeds, seeds / 2], "b": [seeds + 0.1, seeds, seeds]}
-    return figures.shares(right, series={"added": ADDED, "axial": TURNED, "mixed": TURNED}, chance=0.25)
+def shares() -> Live:
+    """Two members of one family and one of another, at two sizes of the picture."""
+    seeds = torch.tensor([0.0, 0.02, 0.1, 0.3])
+    right = {"8 × 8": [1 - seeds, 0.9 - seeds, 0.5 + seeds], "8 × 12": [0.1 + seeds, 0.8 - seeds, seeds]}
+    return figures.shares(right, series={"counted": TURNED, "axial": TURNED, "table": ADDED}, chance=1 / 12)
