@@ -19,7 +19,7 @@ lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 test: ready ## run every test, and every notebook against its stored outputs
 	$(steady) $(python) -m pytest -n 2 --dist loadfile -m "not browser" tests
 	$(steady) $(python) -m pytest -m browser tests
-	$(steady) $(python) -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
+	PYTHONPATH=tests $(steady) $(python) -m pytest -p stored_pictures --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
 
 check: ready ## run the tests that take less than a minute together
@@ -32,8 +32,8 @@ notebooks: ready ## execute the notebooks, store their outputs, write the page o
 site: ready ## make the course as web pages whose sliders move without a kernel
 	@$(steady) $(python) -m courseware.site.pages
 
-bench: ready ## measure what moves, rotations, imports and chapters cost
-	@$(python) -m courseware.bench
+bench: ready ## measure what moves, rotations, imports and chapters cost (TABLES=moves for one)
+	@$(python) -m courseware.bench $(TABLES)
 
 replicate: ready ## run every claim about a training again with other seeds (SETS=16 CHAPTER=03 PACE=3 STEPS=4)
 	@$(python) -m courseware.replicate $(CHAPTER) $(if $(SETS),--sets $(SETS)) $(if $(PACE),--pace $(PACE)) $(if $(STEPS),--steps $(STEPS))
@@ -45,7 +45,7 @@ grade: classroom ## give marks and feedback for a folder of submissions (CHAPTER
 	@$(classroom) -m courseware.classroom.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
 
 load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)
-	@$(classroom) -m courseware.bench_classroom $(CHAPTER) $(if $(COUNT),--count $(COUNT))
+	@$(classroom) -m courseware.bench grading $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(COUNT),--count $(COUNT))
 
 clean: ## remove .venv and whatever else was made, but not classroom/
 	rm -rf .venv .venv-classroom .pytest_cache .ruff_cache .hypothesis build site src/*.egg-info

@@ -1,5 +1,6 @@
 """Drive notebooks in a real JupyterLab with a real Chromium, by menu, mouse and keyboard as a learner would."""
 
+import asyncio
 import base64
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -245,6 +247,21 @@ class Notebook:
         """What the last key press on the slider that has the focus has led to in the figure that is watched."""
         return Answer(**self.page.evaluate("window.answer"))
 
+    def press(self, figure: int, slider: Control, presses: int) -> list[Answer]:
+        """Press arrows on a slider, up from where it stands, back half way or at an end; what each press led to."""
+        slider.focus()
+        self.watch(figure)
+        now, key, answers = self.answer(), "ArrowRight", []
+        for press in range(-6, presses):  # the first messages start the thread that the callbacks run in
+            if "max" in now.ends or press == presses // 2:
+                key = "ArrowLeft"
+            if "min" in now.ends:
+                key = "ArrowRight"
+            slider.press(key)
+            now = self.answer()
+            answers.append(now)
+        return answers[6:]
+
     def drag(self, figure: int, slider: Control, moves: int = 30, every: float = 0.035) -> int:
         """Drag a slider by this many moves of the mouse, `every` seconds one; how many pictures that draws."""
         self.figures[figure].locator("> img").evaluate(
@@ -314,11 +331,11 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, home: Path, *, make: bool = False, plain: bool = False) -> Iterator[Lab]:
+def lab(folder: Path, home: Path, *, plain: bool = False, delay: float = 0) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
-    With make, the folder is a checkout, which its own `make lab` installs and serves. With plain, the server is
-    without `courseware.connection`.
+    With plain, the server is without `courseware.connection`. What server and browser say arrives `delay` seconds
+    later.
     """
     config = home / "config" / "labconfig" / "page_config.json"
     config.parent.mkdir(parents=True)
@@ -346,18 +363,15 @@ def lab(folder: Path, home: Path, *, make: bool = False, plain: bool = False) ->
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
     command += [CONNECTION] * (not plain)
-    served = environment
-    if make:  # pip finds its settings at home
-        command, served = ["make", "lab", f"PORT={port}"], environment | {"HOME": os.environ["HOME"]}
     log = home / "jupyterlab.log"
     with log.open("w") as output:
         server = subprocess.Popen(
-            command, cwd=folder, env=served, stdout=output, stderr=output, start_new_session=True
+            command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
         )
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(url, server, log, timeout=1200 if make else 60)
-        with sync_playwright() as playwright:
+        _wait_for(url, server, log, timeout=120)
+        with _delayed(port, delay) as port, sync_playwright() as playwright:
             browser = playwright.chromium.launch_persistent_context(
                 home / "chromium",
                 executable_path=chromium(),
@@ -366,14 +380,40 @@ def lab(folder: Path, home: Path, *, make: bool = False, plain: bool = False) ->
                 args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
                 viewport={"width": 1280, "height": 900},
             )
-            yield Lab(folder, url, token, home / "settings", browser)
+            yield Lab(folder, f"http://127.0.0.1:{port}", token, home / "settings", browser)
             browser.close()
     finally:
-        os.killpg(server.pid, signal.SIGTERM)  # make does not pass it on
+        os.killpg(server.pid, signal.SIGTERM)
         try:
             server.wait(20)
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
+
+
+@contextmanager
+def _delayed(port: int, seconds: float) -> Iterator[int]:
+    """A port on loopback from which and to which everything arrives later than at this one."""
+    if not seconds:
+        yield port
+        return
+
+    async def forward(reader, writer):
+        loop = asyncio.get_running_loop()
+        while data := await reader.read(65536):
+            loop.call_later(seconds, writer.write, data)
+        loop.call_later(seconds, writer.close)
+
+    async def serve(reader, writer):
+        other_reader, other_writer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(
+            forward(reader, other_writer), forward(other_reader, writer), return_exceptions=True
+        )
+
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    yield server.sockets[0].getsockname()[1]
+    loop.call_soon_threadsafe(loop.stop)
 
 
 def _wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float) -> None:

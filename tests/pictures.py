@@ -1,12 +1,8 @@
 """A figure to try things on, and what two pictures have in common."""
 
 import base64
-import importlib
 import importlib.util
-import inspect
 import io
-import pkgutil
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -14,24 +10,8 @@ import numpy as np
 from nbformat import NotebookNode
 from PIL import Image
 
-import posenc.chapters
 from courseware.notebooks import with_palette
 from posenc.live import Live, canvas, slider, switch
-
-
-def figure_functions() -> dict[str, Callable[..., Live]]:
-    """The public functions of all chapters that return a figure, by chapter and name."""
-    found = {}
-    for chapter in pkgutil.iter_modules(posenc.chapters.__path__):
-        name = f"posenc.chapters.{chapter.name}.figures"
-        if not importlib.util.find_spec(name):  # a chapter need not draw
-            continue
-        module = importlib.import_module(name)
-        for name, function in inspect.getmembers(module, inspect.isfunction):
-            own = function.__module__ == module.__name__ and not name.startswith("_")
-            if own and inspect.signature(function, eval_str=True).return_annotation is Live:
-                found[f"{chapter.name}.{name}"] = function
-    return found
 
 
 def load(path: Path) -> ModuleType:

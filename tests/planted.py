@@ -15,16 +15,17 @@ from posenc import exercises
 
 FOLDERS = Path(__file__).parent / "posenc" / "chapters"
 CHAPTERS = sorted(path.parent.name for path in FOLDERS.glob("*/test_exercises.py"))
+for chapter in CHAPTERS:
+    importlib.import_module(f"posenc.chapters.{chapter}.exercises")  # registers them
 
 
 def planted(chapter: str) -> ModuleType:
-    """The tests of a chapter's exercises, with PLANTED and RIGHT; importing them registers the exercises."""
+    """The tests of a chapter's exercises, with PLANTED and RIGHT."""
     spec = importlib.util.spec_from_file_location(
         f"{chapter}_exercises", FOLDERS / chapter / "test_exercises.py"
     )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    importlib.import_module(f"posenc.chapters.{chapter}.exercises")
     return module
 
 

@@ -197,19 +197,12 @@ def measure(notebook: Notebook, figure: int, slider: Control, presses: int = 50)
     now = notebook.answer()
     start, pictures = now.value, {now.value: now.picture}
     for _ in range(3):
-        times, key = [], "ArrowRight"
-        for press in range(-6, presses):  # the first messages start the thread that the callbacks run in
-            if "max" in now.ends or press == presses // 2:
-                key = "ArrowLeft"
-            if "min" in now.ends:
-                key = "ArrowRight"
-            slider.press(key)
-            now = notebook.answer()
+        answers = notebook.press(figure, slider, presses)
+        for now in answers:
             assert pictures.setdefault(now.value, now.picture) == now.picture, (
                 f"another picture at {now.value}"
             )
-            times.append(now.milliseconds)
-        times = times[6:]
+        times = [now.milliseconds for now in answers]
         changed = sorted(filter(None, times))
         assert len(changed) > presses / 2, f"{slider.label}: few values change anything"
         p50, p95 = changed[len(changed) // 2], changed[int(0.95 * len(changed))]

@@ -1,19 +1,18 @@
-"""What a move of a control costs, then a rotation, an import and a chapter: `python -m courseware.bench`.
+"""What the course costs, in tables: `python -m courseware.bench` or `make bench`.
 
-Every figure function of the course is measured twice, in one Jupyter kernel a chapter and move by move in turns:
+    moves        a move of a control inside the kernel, for every figure that needs no data
+    rotations    a rotation on the CPU, beside its peers, in copies of the same bytes
+    imports      importing the helper, against importing what it needs
+    chapters     each chapter from its first cell to its last
+    browser      a key or a drag in a browser (Chromium); --delay 100 puts so many ms of round trip between
+    grading      submissions a minute (make load)
 
-- as it is, a `Live` that draws only what moves;
-- the way most notebooks do it, under `ipywidgets.interact`: each move calls the figure function for a new figure,
-  and the inline backend of matplotlib renders and displays it in an Output widget.
-
-A move is the assignment of a value to the control inside the kernel; the time of the browser is not in it. The
-figures made for interact don't open the comms of their own controls, which a notebook of that kind would not have.
-A figure fails if one of its moves takes more than 25 ms at the median, or is less than 5 times faster. CPU time is
-judged, since other work on the machine is not the figure's fault. Controls that change ticks and labels, like the
-text boxes, are listed but not judged. The table of rotations is that of `bench_rotary`; imports and chapters are
-those of `bench_course`.
+Without a name the first four are made. CPU time is judged where it can be, since other work on the machine is not
+ours. A figure beyond its limit makes the bench fail; for one beyond its goal the table says what it would take.
 """
 
+import argparse
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -21,46 +20,57 @@ import itertools
 import json
 import os
 import pkgutil
+import random
+import resource
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from unittest.mock import patch
+from functools import partial
+from pathlib import Path
 
 import ipywidgets as widgets
-import nbclient
-import nbformat
 import torch
-from IPython.display import display
+from nbformat import NotebookNode, v4
+from torch import Tensor
 
 import posenc.chapters
-from courseware import bench_course, bench_rotary
+from courseware import notebooks
 from posenc.live import Live
-
-LIMIT = 25  # ms
-FASTER = 5  # times
-MOVES = 30
-
-KERNEL = """
-%matplotlib inline
-from courseware import bench
-bench.run("{}")
-"""
+from posenc.rotary import LAYOUTS, angles, rotate
 
 
-def figure_functions() -> dict[str, Callable[[], Live]]:
-    """All public functions of the chapters' figures that return a Live and need no arguments: chapter.function."""
+def judged(value: float, goal: float, limit: float) -> str:
+    """What to write behind a figure that should be at most its goal, and must be at most its limit."""
+    if value > limit:
+        return f"  BEYOND THE LIMIT of {limit:g}"
+    return f"  the goal of {goal:g} takes {value / goal:.2f} times less" if value > goal else ""
+
+
+def percentiles(times: list[float]) -> tuple[float, float]:
+    """The median and the 95th percentile."""
+    return statistics.median(times), sorted(times)[int(0.95 * len(times))]
+
+
+# ------------------------------------------------------------------- moves
+
+
+def figure_functions(*, needing: bool = False) -> dict[str, Callable[..., Live]]:
+    """The public functions of all chapters that return a figure, by chapter and name; with needing, those too that
+    have to be given data."""
     found = {}
     for chapter in pkgutil.iter_modules(posenc.chapters.__path__):
-        name = f"posenc.chapters.{chapter.name}.figures"
-        if not importlib.util.find_spec(name):  # a chapter need not draw
+        module = f"posenc.chapters.{chapter.name}.figures"
+        if not importlib.util.find_spec(module):  # a chapter need not draw
             continue
-        module = importlib.import_module(name)
-        for name, function in inspect.getmembers(module, inspect.isfunction):
+        for name, function in inspect.getmembers(importlib.import_module(module), inspect.isfunction):
             signature = inspect.signature(function, eval_str=True)
-            needs = [p for p in signature.parameters.values() if p.default is p.empty]
-            own = function.__module__ == module.__name__ and not name.startswith("_")
-            if own and signature.return_annotation is Live and not needs:
+            own = function.__module__ == module and not name.startswith("_")
+            needs = any(p.default is p.empty for p in signature.parameters.values())
+            if own and signature.return_annotation is Live and (needing or not needs):
                 found[f"{chapter.name}.{name}"] = function
     return found
 
@@ -80,117 +90,285 @@ def other_values(control: widgets.Widget) -> Iterator:
     return (value for value in there_and_back if value != control.value)
 
 
-def under_interact(make: Callable[[], Live]) -> dict[str, widgets.Widget]:
-    """Show the figure under interact, drawn anew on every move; its controls."""
-
-    def redraw(**values: object) -> bool:
-        with patch.object(widgets.Widget, "open", lambda self: None):
-            live = make()
-        live.update(**values)
-        display(live.figure)
-        return True
-
-    controls = make().controls
-    for control in controls.values():
-        control.unobserve_all("value")
-    shown = widgets.interactive(redraw, **controls)
-    display(shown)
-    shown.update()
-    if not shown.result:  # interactive has printed the error
-        raise RuntimeError("the figure cannot be drawn under interact")
-    return controls
-
-
-def time_move(control: widgets.Widget, value: object) -> tuple[float, float]:
-    """Wall and CPU time of one move in ms."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    control.value = value
-    return 1000 * (time.perf_counter() - wall), 1000 * (time.process_time() - cpu)
-
-
-def measure(make: Callable[[], Live]) -> list[dict]:
-    """The times of every control of a figure, under Live and under interact."""
-    live = make()
-    display(live)
-    plain = under_interact(make)
-    rows = []
-    for name, control in live.controls.items():
-        times = {"live": [], "interact": []}
-        for move, value in enumerate(itertools.islice(other_values(control), MOVES)):
-            times["live"].append(time_move(control, value))
-            if move % 3 == 0:  # it takes long enough
-                times["interact"].append(time_move(plain[name], value))
-        rows.append({"control": name, "judged": name not in live.relayout, **times})
-    return rows
-
-
-def run(chapter: str) -> None:
-    """Measure all figures of a chapter, named like its module, in a kernel, and print the times as JSON."""
+def move_times(names: list[str], moves: int = 30) -> None:
+    """Print as JSON what the moves of every control of these figures cost: ms of the clock and of the processor."""
     torch.set_num_threads(1)
-    found = {name: make for name, make in figure_functions().items() if name.startswith(f"{chapter}.")}
-    for name, make in found.items():
-        for row in measure(make):
-            print(json.dumps({"figure": name, **row}))
+    for name in names:
+        live = figure_functions()[name]()
+        live.png()
+        for label, control in live.controls.items():
+            times = []
+            for value in itertools.islice(other_values(control), moves):
+                wall, cpu = time.perf_counter(), time.process_time()
+                control.value = value
+                times.append([1000 * (time.perf_counter() - wall), 1000 * (time.process_time() - cpu)])
+            print(json.dumps([f"{name} · {label}", label in live.relayout, times]))
 
 
-def in_a_kernel(code: str) -> list[dict]:
-    """The rows that `run` prints in a Jupyter kernel of its own."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    quiet = ["--log-level=ERROR"]
-    nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3", extra_arguments=quiet).execute()
-    streams = [output for output in notebook.cells[0].outputs if output.output_type == "stream"]
-    lines = "".join(stream.text for stream in streams if stream.name == "stdout").splitlines()
-    return [json.loads(line) for line in lines]
+def moves() -> Iterator[str]:
+    """One kernel a chapter, as a learner has it. Text boxes and the like change the layout and are not judged."""
+    yield f"{'move, ms: figure · control':58} {'clock p50, p95':>15} {'CPU p50, p95':>15}"
+    for _, names in itertools.groupby(figure_functions(), lambda name: name.partition(".")[0]):
+        code = f"from courseware import bench\nbench.move_times({list(names)})"
+        cells = [v4.new_code_cell("%matplotlib inline"), v4.new_code_cell(code)]
+        notebook = v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
+        executed = notebooks.execute(notebook, folder=notebooks.NOTEBOOKS)
+        for line in "".join(output.text for output in executed.cells[1].outputs).splitlines():
+            name, relayout, times = json.loads(line)
+            clock, cpu = (percentiles(list(each)) for each in zip(*times))
+            verdict = "  (changes the layout)" if relayout else judged(cpu[0], 15, 25)
+            yield f"{name:58} {clock[0]:7.1f} {clock[1]:7.1f} {cpu[0]:7.1f} {cpu[1]:7.1f}{verdict}"
 
 
-def report(rows: list[dict]) -> tuple[str, bool]:
-    """A table of the times, and whether every judged control keeps to the limits."""
-    heads = f"{'wall p50/p95':>13} {'CPU p50/p95':>13}"
-    lines = [
-        f"{'':60} {'Live, ms':^27}   {'interact, ms':^27}",
-        f"{'figure · control':60} {heads}   {heads}  faster",
-    ]
-    good = True
-    for row in rows:
-        live, interact = ([summary(times) for times in zip(*row[way])] for way in ("live", "interact"))
-        faster = interact[1][0] / live[1][0]
-        kept = live[1][0] <= LIMIT and faster >= FASTER
-        good = good and (kept or not row["judged"])
-        cells = [f"{p50:.0f} / {p95:.0f}" for p50, p95 in live + interact]
-        verdict = ("" if kept else "  TOO SLOW") if row["judged"] else "  (changes labels: not judged)"
-        lines.append(
-            f"{row['figure'] + ' · ' + row['control']:60} {cells[0]:>13} {cells[1]:>13}   "
-            f"{cells[2]:>13} {cells[3]:>13}  {faster:4.1f} ×{verdict}"
-        )
-    return "\n".join(lines), good
+# --------------------------------------------------------------- rotations
+
+SHAPES = [(1, 32, 4096, 128), (8, 8, 1024, 64), (1, 8, 32768, 64)]
+Way = Callable[[], Tensor]
 
 
-def summary(times: tuple[float, ...]) -> tuple[float, float]:
-    """The median and the 95th percentile."""
-    return statistics.median(times), sorted(times)[int(0.95 * len(times))]
+def ways(x: Tensor) -> dict[str, Way]:
+    """Every way to rotate x (batch, heads, T, d), by name; each keeps what it keeps between layers."""
+    theta = angles(torch.arange(x.shape[-2]), x.shape[-1])
+    found = {f"rotate, {layout}": partial(rotate, x, theta, layout=layout) for layout in LAYOUTS}
+    for peer in (_llama, _rotary_embedding_torch, _x_transformers):
+        try:
+            found |= peer(x)
+        except ImportError as error:
+            print(f"{peer.__name__.strip('_')} is left out: {error}")
+    return found | _compiled(x, theta)
 
 
-def main() -> None:
-    chapters = dict.fromkeys(name.partition(".")[0] for name in figure_functions())
-    rows = [row for chapter in chapters for row in in_a_kernel(KERNEL.format(chapter))]
-    if not any(row["judged"] for row in rows):
-        sys.exit("the chapters have no figure with a control to measure")
-    table, good = report(rows)
-    print(table)
-    load = os.getloadavg()[0] / os.cpu_count()
-    print(
-        f"{load:.1f} tasks for each processor"
-        + (": a busy machine makes all times longer" if load > 1 else "")
-    )
-    print()
-    slow = bench_rotary.main()
-    print()
-    slow += bench_course.main()
-    if not good:
-        slow.append(f"a move may cost {LIMIT} ms, and is to be {FASTER} times faster than under interact")
-    if slow:
-        sys.exit("too slow: " + "; ".join(slow))
+def _compiled(x: Tensor, theta: Tensor) -> dict[str, Way]:
+    """Real numbers and ready tables: what a kernel of its own gives. It needs a compiler."""
+
+    def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        first, second = x.float().chunk(2, dim=-1)
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
+
+    torch.compiler.reset()  # what was compiled for another shape
+    try:
+        way = partial(torch.compile(turn), x, theta.cos().float(), theta.sin().float())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            way()
+    except Exception as error:  # noqa: BLE001  whatever a missing compiler raises
+        print(f"compiled is left out: no compiler works here ({type(error).__name__})")
+        return {}
+    return {"compiled, half_split": way}
+
+
+def _llama(x: Tensor) -> dict[str, Way]:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    rope = {"rope_type": "default", "rope_theta": 10_000.0}
+    embedding = LlamaRotaryEmbedding(LlamaConfig(head_dim=x.shape[-1], rope_parameters=rope))
+    cos, sin = embedding(x, torch.arange(x.shape[-2])[None])
+    no_heads = x[:, :0]  # it always turns queries and keys
+    return {"transformers Llama, half_split": lambda: apply_rotary_pos_emb(x, no_heads, cos, sin)[0]}
+
+
+def _rotary_embedding_torch(x: Tensor) -> dict[str, Way]:
+    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
+
+    kept = RotaryEmbedding(x.shape[-1])(torch.arange(x.shape[-2]))
+    return {"rotary-embedding-torch, interleaved": lambda: apply_rotary_emb(kept, x)}
+
+
+def _x_transformers(x: Tensor) -> dict[str, Way]:
+    from x_transformers.x_transformers import RotaryEmbedding, apply_rotary_pos_emb
+
+    kept, _ = RotaryEmbedding(x.shape[-1]).forward_from_seq_len(x.shape[-2])
+    return {"x-transformers, interleaved": lambda: apply_rotary_pos_emb(x, kept)}
+
+
+def medians(candidates: dict[str, Way], rounds: int, clock=time.process_time) -> dict[str, float]:
+    """Median time of each, measured in turns."""
+    times = {name: [] for name in candidates}
+    for _ in range(rounds):
+        for name, way in candidates.items():
+            start = clock()
+            way()
+            times[name].append(clock() - start)
+    return {name: statistics.median(spent) for name, spent in times.items()}
+
+
+def rotations(shapes=tuple(SHAPES), dtypes=(torch.float32, torch.bfloat16), rounds: int = 7) -> Iterator[str]:
+    """On one thread. The floors move the same bytes: `copy_` into a tensor that is there, `clone` into fresh pages."""
+    torch.set_num_threads(1)
+    for shape, dtype in itertools.product(shapes, dtypes):
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+        out, candidates = torch.empty_like(x), ways(x)
+        exact = {
+            layout: rotate(x[0, 0].double(), angles(torch.arange(shape[-2]), shape[-1]), layout=layout)
+            for layout in LAYOUTS
+        }
+        spent = medians({"copy_": lambda: out.copy_(x), "clone": x.clone} | candidates, rounds)  # noqa: B023
+        yield f"{f'rotation of {shape}, {str(dtype)[6:]}':46} × copy_  × clone  largest error"
+        for name, way in candidates.items():
+            error = (way()[0, 0].double() - exact[name.rpartition(", ")[2]]).abs().max().item()
+            clones = spent[name] / spent["clone"]
+            ours = name == "rotate, interleaved" and dtype == torch.float32
+            verdict = judged(clones, 1.5, 2.5) if ours else ""
+            yield f"  {name:44} {spent[name] / spent['copy_']:7.1f} {clones:8.2f}  {error:.0e}{verdict}"
+
+
+# ------------------------------------------------------ imports and chapters
+
+NEEDED, ALL_NEEDED = "import torch", "import torch, torch.utils.benchmark, matplotlib.figure, ipywidgets"
+SUBJECT = "from posenc import additive, attention, models, rotary, simulated, tasks, terms, text"
+ALL = """import importlib, pkgutil, posenc
+for module in pkgutil.walk_packages(posenc.__path__, "posenc."):
+    importlib.import_module(module.name)
+"""
+
+
+def imports(rounds: int = 5) -> Iterator[str]:
+    """Fresh processes in turns; the least CPU time of each counts."""
+    times: dict[str, list[float]] = {code: [] for code in (NEEDED, SUBJECT, ALL_NEEDED, ALL)}
+    for code in [*times] * rounds:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times[code].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    for code, floor in ((SUBJECT, NEEDED), (ALL, ALL_NEEDED)):
+        seconds, needed = min(times[code]), min(times[floor])
+        ratio = seconds / needed
+        name = "import all of posenc" if code == ALL else "import the subject modules"
+        yield f"{name:30} {seconds:5.2f} s of CPU, {ratio:.2f} times {floor}{judged(ratio, 1.15, 1.5)}"
+
+
+SPENT = """
+import json, re, time
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]
+print(json.dumps([time.process_time(), int(peak) / 1e6]))
+"""
+
+
+def spent(chapter: NotebookNode) -> tuple[float, float, float]:
+    """Seconds on the clock, seconds of CPU and the peak of memory in GB that it takes to run a chapter."""
+    start = time.monotonic()
+    cells = [*chapter.cells, v4.new_code_cell(SPENT)]
+    executed = notebooks.execute(NotebookNode(chapter, cells=cells), folder=notebooks.NOTEBOOKS)
+    return time.monotonic() - start, *json.loads(executed.cells[-1].outputs[0].text)
+
+
+def chapters() -> Iterator[str]:
+    """Each in a kernel of its own, trainings included. The peak of its memory is what Linux counts."""
+    for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb")):
+        clock, seconds, memory = spent(notebooks.read(path))
+        verdict = judged(seconds, 60, 120)
+        yield f"{path.stem:34} {clock:5.0f} s {seconds:5.0f} s of CPU {memory:6.2f} GB{verdict}"
+
+
+# ----------------------------------------------------------------- browser
+
+SHOWN = ["angle", "two_positions", "clocks"]  # figures of chapter 4
+
+
+def browser(delay: float = 0) -> Iterator[str]:
+    """Key press to changed pixels of the first slider, and the pictures that a drag of 30 moves draws."""
+    sys.path.insert(0, str(notebooks.NOTEBOOKS.parent / "tests"))
+    from browser import lab
+
+    source = "from posenc.chapters.rotary_encoding import figures"
+    cells = [v4.new_code_cell(f"{source}\n\nfigures.{name}()") for name in SHOWN]
+    notebook = v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
+        (Path(folder) / "a.ipynb").write_text(notebooks.text(notebook))
+        yield f"{f'browser, {delay:g} ms of round trip':36} p50 ms   p95 ms  pictures of 30 moves"
+        for kind in ("as JupyterLab is", "as make lab starts it"):
+            with lab(
+                Path(folder), Path(home) / kind, plain=kind.startswith("as J"), delay=delay / 2000
+            ) as opened:
+                page = opened.open("a.ipynb")
+                page.run_all()
+                for figure, name in enumerate(SHOWN):
+                    slider = page.controls(figure)[0]
+                    p50, p95 = percentiles([a.milliseconds or 1000 for a in page.press(figure, slider, 50)])
+                    drawn = page.drag(figure, slider)
+                    verdict = judged(p50, delay + 40 if delay else 35, delay + 150)
+                    verdict = "" if kind.startswith("as J") else verdict
+                    yield f"{f'{name}, {kind}':36} {p50:6.0f} {p95:8.0f} {drawn:6}{verdict}"
+
+
+# ----------------------------------------------------------------- grading
+
+
+def made_up(released: NotebookNode, chapter: NotebookNode, seed: int) -> NotebookNode:
+    """A submission in which about half of the exercises are right, and the others blank or wrong."""
+    from courseware.classroom import release
+
+    draw = random.Random(seed)
+    notebook = copy.deepcopy(released)
+    solved = {c.metadata.ex.id: c.source for c in notebooks.solve(chapter).cells if "ex" in c.metadata}
+    for cell in notebook.cells:
+        name = cell.metadata.get("ex", {}).get("id")
+        answer = draw.choice(["right", "right", "blank", "wrong"]) if name else "blank"
+        if answer == "right":
+            cell.source = solved[name]
+        elif answer == "wrong":
+            cell.source = cell.source.replace(release.STUB, 'return "not this"')
+    return notebook
+
+
+def grading(chapter: str, count: int) -> Iterator[str]:
+    """Made-up submissions of a chapter, with one worker and with two; memory is that of a submission's processes."""
+    from courseware.classroom import release
+    from courseware.classroom.autograde import Limits
+    from courseware.classroom.grade import Grader, find_submissions, new_template
+
+    path = release.chapter(chapter)
+    with tempfile.TemporaryDirectory() as scratch:
+        classroom, folder = Path(scratch) / "classroom", Path(scratch) / "submissions"
+        release.assignment(path, classroom)
+        source = classroom / "source" / path.stem / path.name
+        template = new_template(source, Path(scratch) / "template")
+        released, taught = notebooks.read(template), notebooks.read(path)
+        folder.mkdir()
+        for number in range(count):
+            text = notebooks.text(made_up(released, taught, number))
+            (folder / f"student {number:03}.ipynb").write_text(text)
+        yield f"{count} submissions of {path.stem}, {os.cpu_count()} processors"
+        rates = []
+        for workers in (1, 2):
+            submissions, _ = find_submissions(folder, source.stem)
+            with tempfile.TemporaryDirectory() as graded:
+                grader, start = Grader(source, template, Path(graded), [folder], Limits()), time.monotonic()
+                results = [result for _, result in grader.grade(submissions, workers=workers)]
+            failed = [result["reason"] for result in results if result["reason"]]
+            if failed:
+                raise RuntimeError(f"a submission was not graded: {failed[0]}")
+            rates.append(60 * count / (time.monotonic() - start))
+            peak = max(result["memory"] for result in results) / 1e9
+            yield f"{workers} at once: {rates[-1]:5.1f} a minute, {peak:.2f} GB for the largest"
+        share = 2 * rates[0] / rates[1]
+        yield f"two workers do what one does in {share / 2:.2f} of the time{judged(share, 1.25, 2)}"
+
+
+def main(arguments: list[str]) -> int:
+    """Print tables. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
+    usual = {"moves": moves, "rotations": rotations, "imports": imports, "chapters": chapters}
+    parser.add_argument("tables", nargs="*", choices=[*usual, "browser", "grading", []], default=[])
+    parser.add_argument("--chapter", default="04", help="that is graded")
+    parser.add_argument("--count", type=int, default=200, help="of submissions")
+    parser.add_argument("--delay", type=float, default=0, help="ms of round trip to the browser")
+    given = parser.parse_args(arguments)
+    tables = usual | {
+        "browser": partial(browser, given.delay),
+        "grading": partial(grading, given.chapter, given.count),
+    }
+    beyond = 0
+    for name in given.tables or usual:
+        for line in tables[name]():
+            print(line, flush=True)
+            beyond += "BEYOND" in line
+        load = os.getloadavg()[0] / os.cpu_count()
+        busy = ", so all times are longer" if load > 1 else ""
+        print(f"({load:.1f} tasks for each processor{busy})\n", flush=True)
+    return 1 if beyond else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

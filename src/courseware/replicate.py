@@ -185,7 +185,9 @@ def cluster():
     address = os.environ.get("DASK_SCHEDULER_ADDRESS")
     if address:
         return Client(address)
-    return Client(LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None, processes=True))
+    return Client(
+        LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None, processes=True)
+    )
 
 
 def main(arguments: list[str]) -> int:

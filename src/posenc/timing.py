@@ -8,6 +8,7 @@ import html
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from weakref import finalize
 
 import torch
@@ -264,6 +265,16 @@ class Traffic:
         names = ", ".join(f"{name} {read:,} + {written:,}" for name, read, written in self.operations)
         kernels = "1 kernel" if self.kernels == 1 else f"{self.kernels} kernels"
         return f"{self.bytes:,} bytes in {kernels}, read + written: {names or 'none'}"
+
+
+def last_level_cache() -> int:
+    """Bytes of the largest cache of this machine's processor, or 32 MiB where the system does not tell."""
+    unit = {"K": 2**10, "M": 2**20, "G": 2**30}
+    sizes = []
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        size = path.read_text().strip()
+        sizes.append(int(size[:-1]) * unit[size[-1]] if size[-1:] in unit else int(size))
+    return max(sizes, default=32 * 2**20)
 
 
 def count_bytes(fn: Callable[[], object]) -> Traffic:

@@ -18,7 +18,7 @@ from PIL import Image
 from courseware.notebooks import with_palette
 from posenc.live import Live
 
-STATES = 640  # positions of a figure's controls that a page shows, at most
+STATES = 400  # positions of a figure's controls that a page shows, at most
 FEW, MANY, MORE = 5, 25, 100  # stops of a slider: at least; so that it feels continuous; where there is room
 TILE = 16  # pixels
 COLUMNS = 64  # tiles in a row of their picture

@@ -5,7 +5,8 @@ import torch
 from posenc.chapters.additive_encodings import figures
 
 
-def amplitude_curve():
-    live = figures.amplitude_curve()
-    figures.show_shares(live, {0.25: torch.tensor([0.1, 0.3]), 1.0: torch.tensor([0.6, 0.9])})
+def amplitude_map():
+    live = figures.amplitude_map()
+    shares = {(rate, a): torch.tensor([rate / 4, a / 40]) for rate in figures.RATES for a in figures.AMPLITUDES}
+    figures.show_shares(live, shares)
     return live

@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
+from matplotlib.text import Text
 
 from posenc.additive import binary, sinusoidal
 from posenc.chapters.additive_encodings import figures
-from posenc.geometry import cosines, nearest, off_diagonal
+from posenc.geometry import off_diagonal
 
 
 def test_the_framed_row_is_drawn_below_and_its_step_above():
@@ -44,7 +45,7 @@ def test_the_longest_wavelength_stays_below_the_dotted_line():
         assert f"longest: {longest:,.0f};" in live.artists["longest"].get_text()
 
 
-@pytest.mark.parametrize("offset", [-47, -10, 0, 5, 47])
+@pytest.mark.parametrize("offset", [0, 5, 47])
 def test_the_marked_diagonal_has_the_values_of_the_dots(offset):
     live = figures.similarity_by_offset()
     for sines_only in (False, True):
@@ -65,8 +66,8 @@ def test_the_readout_of_the_amplitude_counts_tokens():
         names = torch.cdist(sums.flatten(0, 1), tokens).argmin(-1).unflatten(0, (40, 24))
         share = (names == torch.arange(40)[:, None]).double().mean().item()
         assert list(live.artists["now"].get_ydata()) == [pytest.approx(share), 1]
-        assert live.artists["sum"].get_ydata().tolist() == sums[0, position, :32].tolist()
-        assert live.artists["restored"].get_ydata() == pytest.approx(tokens[0, :32].numpy(), abs=1e-9)
+        assert live.artists["sum"].get_ydata().tolist() == sums[0, position].tolist()
+        assert live.artists["restored"].get_ydata() == pytest.approx(tokens[0].numpy(), abs=1e-9)
 
 
 def test_a_matrix_that_does_not_separate_shows_it():
@@ -88,21 +89,29 @@ def test_both_maps_are_cosines_of_the_same_width():
         assert live.artists["spread"].get_ydata()[0] == pytest.approx(off_diagonal(table).std())
 
 
-def test_the_amplitude_curve_grows_one_line_a_seed():
-    live = figures.amplitude_curve()
+def test_the_amplitude_map_fills_cell_by_cell():
+    live = figures.amplitude_map()
     empty = live.png()
-    figures.show_shares(live, {0.3: torch.tensor([0.2, 0.3])})
-    figures.show_shares(live, {0.3: torch.tensor([0.2, 0.3]), 3: torch.tensor([0.5, 1.0])})
-    segments = torch.tensor([segment.tolist() for segment in live.artists["seeds"].get_segments()])
-    torch.testing.assert_close(segments, torch.tensor([[[0.3, 0.2], [3, 0.5]], [[0.3, 0.3], [3, 1.0]]]))
+    figures.show_shares(live, {(1, 3): torch.tensor([0.5, 1.0])})
+    figures.show_shares(live, {(1, 3): torch.tensor([0.5, 1.0]), (3, 30): torch.tensor([0.2, 0.3])})
+    shares = torch.tensor(live.artists["map"].get_array().filled(torch.nan)).reshape(3, 5)
+    assert shares[1, 2] == 0.75 and shares[2, 4] == pytest.approx(0.25) and shares.isnan().sum() == 13
+    assert live.artists["1, 3"].get_text() == "0.75\n0.50 to 1.00"
+    assert live.artists["3, 30"].get_text() == "0.25\n0.20 to 0.30"
     assert live.png() != empty
 
 
-def test_helpers_of_the_maps():
-    vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
-    half = math.sqrt(0.5)
-    torch.testing.assert_close(
-        cosines(vectors), torch.tensor([[1.0, 0.0, half], [0.0, 1.0, half], [half, half, 1.0]])
-    )
-    assert off_diagonal(torch.arange(9).reshape(3, 3)).tolist() == [1, 2, 3, 5, 6, 7]
-    assert nearest(torch.tensor([[0.9, 0.2], [2.0, 5.0]]), vectors).tolist() == [0, 2]
+def test_the_drawing_names_the_three_places():
+    drawing = figures.where_encodings_act()
+    assert drawing.png() and not drawing.controls
+    words = " ".join(text.get_text() for text in drawing.figure.findobj(Text))
+    for part in (
+        "token x",
+        "query",
+        "key",
+        "value",
+        "add to the embedding",
+        "turn query and key",
+        "add to the score",
+    ):
+        assert part in words

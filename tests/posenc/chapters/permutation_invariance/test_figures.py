@@ -119,11 +119,3 @@ def test_the_drawing_names_its_parts():
     assert drawing.png() and not drawing.controls
     words = {text.get_text() for text in drawing.figure.findobj(Text)}
     assert {"query 2", "key 0", "value 1", "output 2", "weighted sum"} <= words
-    assert min(text.get_fontsize() for text in drawing.figure.findobj(Text)) >= 9
-
-
-@pytest.mark.parametrize("make", FIGURES)
-def test_no_text_is_smaller_than_nine_points(make):
-    live = make()
-    live.png()
-    assert min(text.get_fontsize() for text in live.figure.findobj(Text)) >= 9

@@ -5,12 +5,14 @@ import torch
 from posenc.chapters.rotary_encoding import figures
 
 
-def shares_by_position():
-    shares = torch.linspace(1, 0, 64).repeat(2, 1) * torch.tensor([[1.0], [0.8]])
-    return figures.shares_by_position({"a": shares, "b": 1 - shares}, first=3, trained=32)
+def rounding_errors():
+    positions = torch.arange(0, 1000, 50)
+    errors = {"table rounded": 0.001 + 0.0001 * (positions % 7), "positions rounded": 0.2 * (positions > 256)}
+    return figures.rounding_errors(positions, errors)
 
 
-def dots():
-    seeds = torch.tensor([1.0, 1.2, 2.5])
-    values = {"a": [seeds, seeds + 1], "b": [seeds / 2, 4 - seeds]}
-    return figures.dots(values, series=["before", "after"], measure="loss", limits=(0, 5))
+def by_learning_rate():
+    seeds = torch.tensor([2.1, 2.2, 2.25])
+    return figures.by_learning_rate(
+        {0.01: {0.0: seeds + 0.3, 1.0: seeds + 0.2, "turned": seeds}} | {0.03: {3.0: seeds}}
+    )

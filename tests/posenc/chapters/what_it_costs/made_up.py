@@ -1,6 +1,7 @@
 """Chapter 7's figures of measured data, from data that is made up."""
 
 from posenc.chapters.what_it_costs import figures
+from posenc.timing import Traffic
 
 
 def call_by_call():
@@ -13,3 +14,15 @@ def call_by_call():
 def predicted_and_measured():
     rows = {"a": (1, 1.2), "b": (4, 9), "c": (3, None)}
     return figures.predicted_and_measured(rows, missing="no compiler")
+
+
+def bytes_by_operation():
+    return figures.bytes_by_operation(
+        {"one": Traffic((("mul", 40, 40),)), "two": Traffic((("neg", 10, 10), ("cat", 60, 80)))}, copy=80
+    )
+
+
+def bytes_by_length():
+    return figures.bytes_by_length(
+        {T: {"added": 10**4 * T, "rotated": 3 * 10**4 * T, "bias": 100 * T**2} for T in (64, 512, 4096)}
+    )

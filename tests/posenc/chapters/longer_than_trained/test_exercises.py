@@ -1,0 +1,164 @@
+"""Chapter 5's checks: every mistake is planted and must be called by its name."""
+
+import math
+from functools import partial
+
+import torch
+
+from posenc.rotary import angles
+from posenc.tasks import ASK, FACT_KEYS, FACT_VALUES, fact_token
+
+TURN = 2 * math.pi
+
+# --- 5.1 unseen_weight
+
+
+def right_unseen(weights, trained, *, more=0, sign=1, dim=-1, reduce=torch.sum, seen=False):
+    places = torch.arange(len(weights))
+    chosen = sign * (places[:, None] - places) >= trained + more
+    return reduce(weights * (chosen ^ seen), dim=dim)
+
+
+def late_positions(weights, trained):
+    return (weights * (torch.arange(len(weights)) >= trained)).sum(-1)
+
+
+# --- 5.2 place_needle
+
+
+def right_needle(
+    text,
+    distance,
+    key,
+    value,
+    *,
+    off=0,
+    from_start=False,
+    asks=False,
+    keep=False,
+    question=True,
+    wrong_value=0,
+    spoil=0,
+):
+    key = torch.tensor(key)
+    text = text.clone()
+    if not keep:
+        there = text // (FACT_VALUES + 1) == key
+        text[there] = fact_token((key + 1) % FACT_KEYS, text[there] % (FACT_VALUES + 1))
+    place = distance if from_start else len(text) - 1 - distance - off
+    if place >= 0:
+        text[place] = fact_token(key, ASK if asks else (value + wrong_value) % FACT_VALUES)
+    text[-1] = fact_token(key, ASK) if question else fact_token(key, value)
+    if spoil:
+        others = [p for p in range(len(text) - 1) if text[p] // (FACT_VALUES + 1) != key][:spoil]
+        text[others] = fact_token((key + 2) % FACT_KEYS, 1)
+    return text
+
+
+def needle_with(**options):
+    return partial(right_needle, **options)
+
+
+def no_tokens(text, distance, key, value):
+    return right_needle(text, distance, key, value) + 1000
+
+
+def forgets_the_fact(text, distance, key, value):
+    text = right_needle(text, distance, key, value)
+    text[-1 - distance] = fact_token(torch.tensor((key + 1) % FACT_KEYS), value)
+    return text
+
+
+# --- 5.3 stretched_base
+
+
+def power(exponent):
+    return lambda base, d, scale: base * scale ** exponent(d)
+
+
+# --- 5.4 left_alone
+
+
+def right_alone(d, base, trained, fast, *, turn=TURN, more=0, pairs=1, slow=False):
+    turns = trained * base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d) / turn
+    return pairs * int(((turns > fast) ^ slow).sum()) + more
+
+
+def by_wavelength(d, base, trained, fast, *, longer=True):
+    wavelengths = TURN / angles(torch.tensor(1), d, base=base)
+    return int(((wavelengths > fast) if longer else (wavelengths < fast)).sum())
+
+
+# --- 5.5 first_unseen
+
+
+def right_first(speeds, before, trained, *, more=0, all_pairs=False, known=1, turn=TURN, pick=torch.min):
+    seen = before * (trained - known)
+    there = (seen / speeds + 1e-9).floor() + 1 + more
+    there = there if all_pairs else there.where(seen < turn, torch.tensor(math.inf).double())
+    return pick(there).item()
+
+
+PLANTED = [
+    ("unseen_weight", partial(right_unseen, more=1), "≥, not >"),
+    ("unseen_weight", partial(right_unseen, more=-1), "one distance too many"),
+    (
+        "unseen_weight",
+        partial(right_unseen, seen=True),
+        "distances that training has shown; the question is the rest",
+    ),
+    ("unseen_weight", partial(right_unseen, dim=0), "summed over the queries"),
+    ("unseen_weight", late_positions, "late positions"),
+    ("unseen_weight", partial(right_unseen, sign=-1), "the sign is wrong"),
+    ("unseen_weight", partial(right_unseen, reduce=torch.mean), "a mean over all keys"),
+    ("unseen_weight", lambda w, t: 2 * right_unseen(w, t), "row m should be the sum"),
+    ("place_needle", no_tokens, "holds a number that is no token"),
+    ("place_needle", needle_with(question=False), "the last token has to ask"),
+    ("place_needle", needle_with(spoil=5), "tokens about other keys have changed"),
+    ("place_needle", needle_with(off=1), "stands 13 before the question, not 12"),
+    ("place_needle", needle_with(from_start=True), "counted from the start"),
+    ("place_needle", forgets_the_fact, "no fact about the key stands 12 before"),
+    ("place_needle", needle_with(asks=True), "the token at the distance asks"),
+    ("place_needle", needle_with(wrong_value=1), "the fact tells value 6, expected 5"),
+    ("place_needle", needle_with(keep=True), "only the needle may be about it"),
+    ("stretched_base", power(lambda d: 1), "base·scale: the slowest pair is then slowed by less"),
+    ("stretched_base", power(lambda d: d / (d - 1)), "the exponent d/(d - 1)"),
+    ("stretched_base", power(lambda d: (d - 2) / d), "the exponent is upside down"),
+    ("stretched_base", power(lambda d: -d / (d - 2)), "a smaller base makes the pairs faster"),
+    ("stretched_base", power(lambda d: 0), "the base is unchanged"),
+    ("stretched_base", power(lambda d: 2), "the slowest pair now turns at"),
+    ("left_alone", partial(right_alone, turn=1), "radians as turns"),
+    ("left_alone", partial(right_alone, slow=True), "the pairs that turn less often"),
+    ("left_alone", partial(right_alone, more=-1), "the index of the last pair"),
+    ("left_alone", partial(right_alone, more=1), "one pair too many"),
+    ("left_alone", partial(right_alone, pairs=2), "those are dimensions"),
+    ("left_alone", by_wavelength, "a long wavelength is a slow pair"),
+    ("left_alone", partial(by_wavelength, longer=False), "has come round trained_length / fast times"),
+    ("left_alone", lambda *a: 3, "3 of 64 pairs, expected those"),
+    ("first_unseen", lambda *a: "32", "it returned a str"),
+    (
+        "first_unseen",
+        partial(right_first, all_pairs=True),
+        "the pairs that have come round in training know every angle",
+    ),
+    ("first_unseen", partial(right_first, known=0), "distances 0 to T - 1, not T"),
+    ("first_unseen", partial(right_first, more=-1), "the first new one is the next"),
+    (
+        "first_unseen",
+        partial(right_first, pick=lambda x: x[x < math.inf].max() if (x < math.inf).any() else x[0]),
+        "one pair with a new angle",
+    ),
+    ("first_unseen", partial(right_first, turn=1.0), "after 2π radians, not after 1"),
+    ("first_unseen", lambda s, b, t: t, "that is the trained length"),
+    ("first_unseen", lambda s, b, t: min(right_first(s, b, t), 10_000), "return math.inf"),
+    ("first_unseen", lambda s, b, t: 5, "5, expected 32"),
+]
+
+RIGHT = [
+    ("unseen_weight", right_unseen),
+    ("place_needle", right_needle),
+    ("stretched_base", power(lambda d: d / (d - 2))),
+    ("left_alone", right_alone),
+    ("first_unseen", right_first),
+    ("first_unseen", lambda *a: torch.tensor(right_first(*a))),
+]
