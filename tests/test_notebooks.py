@@ -25,7 +25,6 @@ NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 TAGS = {"exercise", "check", "solution", "parameters", "take-along", "claims-index", "nbval-ignore-output"}
 
 # Cells whose outputs nbval may not compare, since they print versions or measured times: chapter → how many.
-TO_COME = {5, 8}  # chapters that are not written yet
 NOT_COMPARED = {"07_what_it_costs": 2}
 
 # ------------------------------------------------------------------ helpers
@@ -506,7 +505,7 @@ def small_file(notebook, path):
 def numbered(folder):
     """Of the folder, not of a notebook: the chapters count from 01, none missing."""
     names = sorted(path.name for path in folder.glob("[0-9]*.ipynb"))
-    numbers = [number for number in range(1, 10) if folder != NOTEBOOKS or number not in TO_COME]
+    numbers = range(1, len(names) + 1)
     return [
         f"{name} should be a chapter {number:02}_name.ipynb"
         for number, name in zip(numbers, names)
