@@ -19,7 +19,7 @@ lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 test: ready ## run every test, and every notebook against its stored outputs
 	$(steady) $(python) -m pytest -n 2 --dist loadfile -m "not browser" tests
 	$(steady) $(python) -m pytest -m browser tests
-	$(steady) $(python) -m pytest --nbval --nbval-current-env --nbval-cell-timeout 120 \
+	PYTHONPATH=tests $(steady) $(python) -m pytest -p stored_pictures --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
 
 check: ready ## run the tests that take less than a minute together

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from nbformat import NotebookNode
 
+SHOWING = {"print", "display", "claim", "check", "hint"}  # calls that change nothing
+
 
 def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
     """The numbers of the cells to run: the graded ones, and those that define what these use.
@@ -62,9 +64,10 @@ def runs(cell: NotebookNode) -> bool:
 
 def defined(source: str) -> set[str]:
     """The names that a cell gives a value; "*" for those of `from module import *` or `%run`."""
-    if not (tree := _parsed(source)):
+    tree, table = _parsed(source)
+    if table is None:
         return set()
-    symbols = _table(tree).get_symbols()
+    symbols = table.get_symbols()
     names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
     stars = re.search(r"^\s*from .* import \*|^\s*%run\b", source, re.MULTILINE)
     return names | set(_changed(tree)) | ({"*"} if stars else set())
@@ -72,14 +75,27 @@ def defined(source: str) -> set[str]:
 
 def used(source: str) -> set[str]:
     """The names that a cell or its functions take from the notebook."""
-    if not (tree := _parsed(source)):
-        return set()
-    return set(_global_names(_table(tree))) | set(_changed(tree))
+    tree, table = _parsed(source)
+    return set(_global_names(table)) | set(_changed(tree)) if table else set()
 
 
 def _changed(tree: ast.AST) -> Iterator[str]:
-    """The names of what is changed by `name += …`, `name[…] = …` or `name.part = …`, and so was there before."""
+    """The names of what a cell changes, which so was there before: by `name += …`, `name[…] = …`, `name.part = …`.
+
+    A statement that is a call may change what it is called on and each name that it is called with: `name.append(…)`,
+    `setattr(name, …)`. Whether it does cannot be seen from outside, so it counts.
+    """
     for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            if isinstance(called, ast.Name) and called.id in SHOWING:
+                continue
+            parts = [called.value if isinstance(called, ast.Attribute) else None, *node.value.args]
+            for part in parts:
+                while isinstance(part, ast.Subscript | ast.Attribute | ast.Starred):
+                    part = part.value
+                if isinstance(part, ast.Name):
+                    yield part.id
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -102,15 +118,13 @@ def _python(source: str) -> str:
     return re.sub(r"^(\s*)[%!?].*$", r"\1pass", source, flags=re.MULTILINE)
 
 
-def _parsed(source: str) -> ast.AST | None:
+def _parsed(source: str) -> tuple[ast.AST, symtable.SymbolTable] | tuple[None, None]:
+    """The cell's tree and its names, or nothing where Python refuses it, early or late."""
     try:
-        return _Generators().visit(ast.parse(_python(source)))
+        tree = _Generators().visit(ast.parse(_python(source)))
+        return tree, symtable.symtable(ast.unparse(tree), "cell", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _table(tree: ast.AST) -> symtable.SymbolTable:
-    return symtable.symtable(ast.unparse(tree), "cell", "exec")
+        return None, None
 
 
 class _Generators(ast.NodeTransformer):

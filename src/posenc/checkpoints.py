@@ -6,9 +6,10 @@ transformers is an extra of this course, `models`; the functions here import it,
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from posenc.tasks import CHARACTERS
+from posenc.terms import FourTerms, four_terms, layer_norm_parts
 
 INSTALL = 'pip install -c constraints.txt -e ".[models]"'
 
@@ -117,6 +118,55 @@ def small(name: str, *, seed: int = 0, predicts: bool = False) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return made().float().eval()
+
+
+@torch.no_grad()
+def gpt2_terms(model: nn.Module, tokens: Tensor) -> FourTerms:
+    """The four terms of the scores in GPT-2's first layer.
+
+    Args:
+        model: a GPT-2 of transformers, with a head or without.
+        tokens: shape (B, T).
+
+    Returns:
+        each (B, heads, T, T); their sum is the score. The biases count as content, LayerNorm's among them.
+
+    Raises:
+        TypeError: the model is no GPT-2.
+    """
+    model = getattr(model, "transformer", model)
+    if not hasattr(model, "wpe"):
+        raise TypeError(
+            f"{type(model).__name__} is no GPT-2: it has no table wpe that is added to its tokens"
+        )
+    first = model.h[0]
+    x = model.wte(tokens)
+    e = model.wpe.weight[: tokens.shape[1]].expand_as(x)
+    content, position = layer_norm_parts([x, e], first.ln_1)
+    heads = first.attn.num_heads
+    weights = first.attn.c_attn.weight.T.unflatten(0, (3, heads, -1))[
+        :2
+    ]  # queries and keys, (heads, d_head, d)
+    biases = first.attn.c_attn.bias.unflatten(0, (3, heads, -1))[:2] + weights @ first.ln_1.bias
+    return four_terms(content[:, None], position[:, None], *weights, query_bias=biases[0], key_bias=biases[1])
+
+
+@torch.no_grad()
+def next_log_probabilities(model: nn.Module, texts: Tensor, *, padding: int = 0) -> Tensor:
+    """What a model expects after each token of its texts, in nats.
+
+    Args:
+        model: one of transformers, with a head that predicts.
+        texts: shape (B, T).
+        padding: tokens put in front of each text, which an attention mask hides. That is all that the model is told.
+
+    Returns:
+        shape (B, T, vocabulary), without what stands in front.
+    """
+    mask = torch.ones(len(texts), padding + texts.shape[1], dtype=torch.long)
+    mask[:, :padding] = 0
+    tokens = torch.cat([texts.new_zeros(len(texts), padding), texts], dim=1)
+    return model(input_ids=tokens, attention_mask=mask).logits[:, padding:].log_softmax(dim=-1)
 
 
 def load(where: str | Path) -> nn.Module:

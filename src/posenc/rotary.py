@@ -130,48 +130,6 @@ def to_interleaved(x: Tensor, head_dim: int, *, dim: int = -1, rotary_dim: int |
     return _reorder(x, order.argsort(), dim)
 
 
-def interpolated(positions: Tensor, head_dim: int, *, scale: float, base: float = 10_000.0) -> Tensor:
-    """Angles of position interpolation: all of them divided by scale, so that scale·T positions fit where T did.
-
-    Args:
-        positions, head_dim, base: as in `angles`.
-        scale: how many times longer the text may be.
-
-    Returns:
-        radians, float64, shape (…, head_dim / 2).
-
-    Raises:
-        TypeError, ValueError: as in `angles`; ValueError too where scale is not positive.
-
-    Source: Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation".
-    """
-    _require_scale(scale)
-    return angles(positions, head_dim, base=base) / scale
-
-
-def ntk(positions: Tensor, head_dim: int, *, scale: float, base: float = 10_000.0) -> Tensor:
-    """Angles with a larger base: the fastest pair keeps its speed, the slowest is slowed by scale.
-
-    Args:
-        positions, base: as in `angles`.
-        head_dim: as in `angles`, and at least 4: a single pair is both fastest and slowest.
-        scale: how many times longer the text may be.
-
-    Returns:
-        radians, float64, shape (…, head_dim / 2).
-
-    Raises:
-        TypeError, ValueError: as in `angles`; ValueError too where scale is not positive or head_dim is 2.
-
-    Source: the "NTK-aware" scaling that bloc97 published in 2023; Peng et al. 2023, "YaRN", section 3.1.
-    """
-    _require_scale(scale)
-    if head_dim == 2:
-        raise ValueError("head_dim is 2: one pair is both the fastest and the slowest, so choose at least 4")
-    exponent = head_dim / (head_dim - 2) if head_dim > 2 else 1  # any other size is refused below
-    return angles(positions, head_dim, base=base * scale**exponent)
-
-
 def _fits(shape: torch.Size, target: torch.Size) -> bool:
     """Whether shape broadcasts to target without making it larger."""
     tail = target[len(target) - len(shape) :]
@@ -197,8 +155,3 @@ def _reorder(x: Tensor, order: Tensor, dim: int) -> Tensor:
         raise ValueError(f"axis {dim} of x holds {x.shape[dim]} dimensions, not whole heads of {len(order)}")
     heads = torch.arange(x.shape[dim]).view(-1, len(order))
     return x.index_select(dim, heads[:, order].flatten().to(x.device))
-
-
-def _require_scale(scale: float) -> None:
-    if not scale > 0:
-        raise ValueError(f"scale is {scale}: pass how many times longer the text may be, a positive number")

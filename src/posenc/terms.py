@@ -8,10 +8,11 @@ Convention: weights are those of `torch.nn.Linear`, (out, in), so that query = x
 no position and counts as content.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from posenc.attention import scores
 
@@ -109,6 +110,23 @@ def matrix_for(vectors: Tensor, wanted: Tensor) -> Tensor:
     """
     back = torch.linalg.pinv(vectors)
     return back @ wanted @ back.T
+
+
+def layer_norm_parts(parts: Sequence[Tensor], norm: nn.LayerNorm) -> list[Tensor]:
+    """What each summand of x has in LayerNorm(x).
+
+    LayerNorm is no linear map, since it divides by the deviation of the sum. But that is one number for a token:
+    divided by the sum's deviation, and not by its own, each summand has its part, and the parts add up.
+
+    Args:
+        parts: the summands, each (…, d).
+        norm: weight and bias, over the last axis.
+
+    Returns:
+        as many tensors of the same shape; with the norm's bias their sum is norm(sum(parts)).
+    """
+    deviation = (sum(parts).var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
+    return [norm.weight * (part - part.mean(-1, keepdim=True)) / deviation for part in parts]
 
 
 def _project(vectors: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from posenc.checkpoints import CLASSES, INSTALL, Missing, load, require_transformers, small
+from posenc.checkpoints import CLASSES, INSTALL, Missing, gpt2_terms, load, require_transformers, small
 from posenc.probe import questions, rotation, scores
 
 PLACES = ("GPT-2", "OPT", "BERT")
@@ -226,3 +226,18 @@ def test_a_saved_model_comes_back_from_its_folder(name, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"none")
     with pytest.raises(ValueError, match="cannot be read: "):
         load(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_the_four_terms_of_gpt_2_are_its_scores():
+    model, tokens = small("GPT-2", predicts=True), torch.randint(1, 90, (3, 9))
+    with torch.no_grad():  # as training leaves it
+        for name, weight in model.named_parameters():
+            if "ln_1" in name or "bias" in name:
+                weight.add_(torch.randn_like(weight) / 4)
+    seen = scores(model, tokens)
+    visible = seen.isfinite()
+    assert (sum(gpt2_terms(model, tokens)) - seen)[visible].abs().max() < 1e-5 < 0.1 < seen[visible].std()
+    assert gpt2_terms(model.transformer, tokens).content_position.equal(gpt2_terms(model, tokens)[1])
+    with pytest.raises(TypeError, match="LlamaModel is no GPT-2"):
+        gpt2_terms(small("Llama"), tokens)

@@ -4,12 +4,11 @@ import pytest
 import torch
 
 from posenc.additive import sinusoidal
-from posenc.rotary import angles, interpolated, ntk, rotate, to_half_split, to_interleaved
+from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 
 pytest.importorskip("transformers", reason="it comes with the extra `dev`, which `make test` installs")
 
 from transformers import GPTNeoXConfig, LlamaConfig
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.gpt_neox import modeling_gpt_neox as neox
 from transformers.models.gptj import modeling_gptj as gptj
 from transformers.models.llama import modeling_llama as llama
@@ -157,20 +156,3 @@ def test_a_peer_that_counts_in_the_dtype_of_its_input_goes_wrong_in_bfloat16():
     x = vectors(torch.bfloat16)
     error = (by_rotary_embedding_torch(x) - turned(x, "interleaved", None)).abs().amax(dim=(0, 1, 3))
     assert error[:256].max() < BFLOAT16 * 1.5 and error[257] > 0.3
-
-
-def test_the_bases_of_longer_texts_are_those_of_transformers():
-    """PI as `linear`, and NTK with a fixed scale as `dynamic` at its length."""
-    one = torch.tensor(1)
-
-    def frequencies(kind, length=None, **options):
-        parameters = {"rope_type": kind, "rope_theta": 10_000.0, "factor": 4.0, **options}
-        config = LlamaConfig(head_dim=HEAD_DIM, max_position_embeddings=64, rope_parameters=parameters)
-        return ROPE_INIT_FUNCTIONS[kind](config, torch.device("cpu"), seq_len=length)[0].double()
-
-    linear = frequencies("linear")
-    torch.testing.assert_close(linear, interpolated(one, HEAD_DIM, scale=4), rtol=4e-7, atol=0)
-    # at 64·L positions its base grows by factor·L - (factor - 1): 13 for L = 4
-    dynamic = frequencies("dynamic", 256)
-    torch.testing.assert_close(dynamic, ntk(one, HEAD_DIM, scale=13), rtol=1e-6, atol=0)
-    assert (dynamic / ntk(one, HEAD_DIM, scale=4) - 1).abs().max() > 0.5

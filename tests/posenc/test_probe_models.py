@@ -13,7 +13,9 @@ from torch import nn
 from posenc.additive import sinusoidal
 from posenc.attention import attention_weights, causal_bias
 from posenc.models import Transformer
-from posenc.probe import effects, orthogonal_texts, questions, rotation, score_table, scores
+from posenc.probe.asking import effects, energies, orthogonal_texts, questions, score_table, tabulate
+from posenc.probe.inside import scores
+from posenc.probe.turned import rotation
 from posenc.rotary import angles, rotate
 
 ROUNDING = 1e-9  # of a squared share in float32; the smallest effect that a test here looks for is 1e-4
@@ -180,6 +182,8 @@ def test_what_cannot_be_read_is_refused_with_what_to_do():
         scores(transformer(), tokens[:0])
     with pytest.raises(TypeError, match="this is a str, no model"):
         scores("gpt2", tokens)
+    with pytest.raises(TypeError, match="this is a str, no model"):
+        rotation("gpt2")
     with pytest.raises(ValueError, match="no table of tokens"):
         questions(nn.Linear(3, 3))
 
@@ -240,6 +244,15 @@ def test_the_table_holds_the_scores_of_the_texts():
         torch.testing.assert_close(
             scores(model, text)[:, m, n], table[:, u, v, m - 2, n], rtol=1e-5, atol=1e-6
         )
+
+
+def test_the_energies_are_what_the_softmax_sees():
+    texts = orthogonal_texts(5)
+    seen = torch.randn(25, 2, 5, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    table = tabulate(seen, texts)
+    parts = energies(table)
+    centred = table - table.mean((2, 4), keepdim=True)  # a query token at its place has a row of its own
+    assert sum(parts.values()) == pytest.approx(centred.square().sum().item()) and len(parts) == 12
 
 
 def test_content_and_position_added_are_four_questions_and_no_fifth():
@@ -332,6 +345,8 @@ def test_tokens_are_chosen_refused_and_fit_a_small_vocabulary():
         questions(transformer(), tokens=torch.arange(6))
     with pytest.raises(ValueError, match="at least 5"):
         questions(transformer(), tokens=torch.arange(3))
+    with pytest.raises(ValueError, match="different ones"):
+        score_table(transformer(), torch.tensor([1, 1, 2, 3, 4]))
     with pytest.raises(ValueError, match="reads 4 tokens"):
         questions(Transformer(4, 4))
 

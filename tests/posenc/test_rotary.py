@@ -11,7 +11,7 @@ from torch.func import grad, vmap
 
 from posenc import rotary
 from posenc.additive import shift_matrix, sinusoidal
-from posenc.rotary import angles, interpolated, ntk, rotate, to_half_split, to_interleaved
+from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 
 LAYOUTS = list(rotary.LAYOUTS)
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -346,76 +346,28 @@ def test_conversion_gives_a_copy():
         assert torch.equal(x, before)
 
 
-# --- longer texts ----------------------------------------------------------------------------
-
-
-@few
-@given(scale=st.floats(0.5, 64), offset=st.integers(0, 1000))
-def test_interpolated_angles_are_those_of_a_shorter_text(scale, offset):
-    torch.testing.assert_close(
-        interpolated(torch.tensor(offset), 8, scale=scale), angles(torch.tensor(offset), 8) / scale
-    )
-
-
-def test_interpolation_by_four_puts_every_fourth_position_where_one_was():
-    torch.testing.assert_close(interpolated(4 * torch.arange(50), 16, scale=4), angles(torch.arange(50), 16))
-
-
-@few
-@given(scale=st.floats(0.5, 64), pairs=st.integers(2, 64), base=st.floats(10, 1e6))
-def test_ntk_keeps_the_fastest_pair_and_slows_the_last_by_the_scale(scale, pairs, base):
-    one = torch.tensor(1)
-    ratio = ntk(one, 2 * pairs, scale=scale, base=base) / angles(one, 2 * pairs, base=base)
-    assert ratio[0].item() == pytest.approx(1)
-    assert ratio[-1].item() == pytest.approx(1 / scale)
-    between = ratio[1:-1]
-    assert ((between > min(1, 1 / scale) - 1e-9) & (between < max(1, 1 / scale) + 1e-9)).all()
-
-
-@pytest.mark.parametrize("stretch", [interpolated, ntk])
-def test_scale_1_changes_nothing(stretch):
-    torch.testing.assert_close(stretch(torch.arange(9), 8, scale=1), angles(torch.arange(9), 8))
-
-
 # --- what is refused -------------------------------------------------------------------------
 
-MAKERS = [angles, partial(interpolated, scale=2), partial(ntk, scale=2)]
 
-
-@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize(
     "positions", [torch.arange(3.0), torch.arange(3).bfloat16(), torch.ones(3).bool(), torch.ones(3).cfloat()]
 )
-def test_refuses_positions_that_are_not_integers(make, positions):
+def test_refuses_positions_that_are_not_integers(positions):
     with pytest.raises(TypeError, match=f"positions are {positions.dtype}: pass integers"):
-        make(positions, 4)
+        angles(positions, 4)
 
 
-@pytest.mark.parametrize("make", MAKERS)
 @few
 @given(st.one_of(st.integers(-10, 0), st.integers(0, 50).map(lambda n: 2 * n + 1)))
-def test_refuses_a_head_without_pairs(make, head_dim):
+def test_refuses_a_head_without_pairs(head_dim):
     with pytest.raises(ValueError, match=f"{head_dim} dimensions: .*positive even"):
-        make(torch.arange(3), head_dim)
+        angles(torch.arange(3), head_dim)
 
 
-@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("base", [0.0, -1.0, math.nan])
-def test_refuses_a_base_that_is_not_positive(make, base):
+def test_refuses_a_base_that_is_not_positive(base):
     with pytest.raises(ValueError, match="base is .* choose a positive number"):
-        make(torch.arange(3), 4, base=base)
-
-
-@pytest.mark.parametrize("stretch", [interpolated, ntk])
-@pytest.mark.parametrize("scale", [0, -2.0, math.nan])
-def test_refuses_a_scale_that_is_not_positive(stretch, scale):
-    with pytest.raises(ValueError, match="scale is .* a positive number"):
-        stretch(torch.arange(3), 4, scale=scale)
-
-
-def test_ntk_refuses_a_single_pair():
-    with pytest.raises(ValueError, match="head_dim is 2: one pair is both"):
-        ntk(torch.arange(3), 2, scale=2)
+        angles(torch.arange(3), 4, base=base)
 
 
 THETA = angles(torch.arange(5), 8)

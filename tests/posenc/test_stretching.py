@@ -120,6 +120,11 @@ def test_factors_are_the_published_numbers():
     assert longrope_factor(1, trained_length=4096) == 1
 
 
+@pytest.mark.parametrize("stretch", [interpolated, ntk])
+def test_scale_1_changes_nothing(stretch):
+    assert torch.allclose(stretch(torch.arange(9), 8, scale=1), angles(torch.arange(9), 8))
+
+
 # --- what all methods share ------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from posenc import terms as module
 from posenc.attention import attention_weights, scores
 from posenc.models import SelfAttention
-from posenc.terms import FourTerms, centre, four_terms, matrix_for, shares
+from posenc.terms import FourTerms, centre, four_terms, layer_norm_parts, matrix_for, shares
 
 
 def random(*shape, seed=0, dtype=torch.float64):
@@ -243,3 +243,16 @@ def test_a_matrix_meets_any_table_of_independent_vectors_and_the_nearest_of_depe
     nearest = crowd @ matrix_for(crowd, table) @ crowd.T
     rest = table - nearest
     assert rest.norm() > 1 and (crowd.T @ rest @ crowd).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_parts_of_a_layer_norm_add_up_and_parts_normed_apart_do_not(count):
+    torch.manual_seed(0)
+    norm = torch.nn.LayerNorm(16, dtype=torch.float64)
+    torch.nn.init.normal_(norm.weight)
+    torch.nn.init.normal_(norm.bias)
+    parts = list(torch.randn(count, 5, 16, dtype=torch.float64))
+    whole = norm(sum(parts))
+    torch.testing.assert_close(sum(layer_norm_parts(parts, norm)) + norm.bias, whole, rtol=0, atol=1e-12)
+    apart = sum(norm(part) - norm.bias for part in parts) + norm.bias
+    assert count == 1 or (apart - whole).abs().max() > 0.1

@@ -4,9 +4,17 @@ Nothing here needs Jupyter or matplotlib; importing it loads torch alone.
 """
 
 from posenc.probe.agreement import Agreement, Calls, agreement
-from posenc.probe.asking import Questions, effects, orthogonal_texts, questions, score_table
+from posenc.probe.asking import (
+    Questions,
+    effects,
+    energies,
+    orthogonal_texts,
+    questions,
+    score_table,
+    tabulate,
+)
 from posenc.probe.convention import Convention, convention
-from posenc.probe.inside import scores
+from posenc.probe.inside import scores, some_tokens
 from posenc.probe.loss import Ranking, best_convention, conventions
 from posenc.probe.turned import Rotation, rotation
 
@@ -22,9 +30,12 @@ __all__ = [
     "convention",
     "conventions",
     "effects",
+    "energies",
     "orthogonal_texts",
     "questions",
     "rotation",
     "score_table",
     "scores",
+    "some_tokens",
+    "tabulate",
 ]

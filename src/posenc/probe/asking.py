@@ -101,12 +101,9 @@ def questions(
     arrays = arrays or (1 if layer == 0 else 8)
     table, rest = score_table(model, tokens, layer=layer, arrays=arrays)
     parts = effects(table)
-    energy = {}
-    for name, part in parts.items():
-        if name not in ROW_CONSTANTS:
-            # of the others' part, what did not average out
-            mistaken = len(table) * rest / arrays * _freedom(name, table.shape[1:])
-            energy[name] = max(part.square().sum().item() - mistaken, 0.0)
+    # of the others' part, what did not average out
+    mistaken = {name: len(table) * rest / arrays * _freedom(name, table.shape[1:]) for name in parts}
+    energy = {name: max(value - mistaken[name], 0.0) for name, value in energies(table).items()}
     others = rest * table.numel()
     total = sum(energy.values()) + others
     precision = torch.finfo(next(model.parameters()).dtype).eps
@@ -158,36 +155,69 @@ def score_table(model: nn.Module, tokens: Tensor, *, layer: int = 0, arrays: int
     p = len(tokens)
     if tokens.ndim != 1 or p < 5 or len(tokens.unique()) < p:
         raise ValueError(f"tokens {tokens.tolist()}: pass a prime number of different ones, at least 5")
-    half, symbols = p // 2, orthogonal_texts(p)
+    symbols = orthogonal_texts(p)
     generator = torch.Generator().manual_seed(0)
     names = torch.arange(p).expand(p, p)  # at each place, the token that a symbol stands for
-    rows, columns = torch.arange(half, p)[:, None], torch.arange(half)
-    runs = []
+    runs, tables = [], []
     for _ in range(arrays):
         drawn = names[torch.arange(p), symbols]  # (p², p), which of the tokens
-        seen = scores(model, tokens[drawn], layer=layer)[:, :, half:, :half]
-        if not seen.isfinite().all():
+        seen = scores(model, tokens[drawn], layer=layer)
+        if not seen[:, :, p // 2 :, : p // 2].isfinite().all():
             raise ValueError(
-                f"layer {layer} of {type(model).__name__} hides keys that this has to see: queries {half} to {p - 1} "
-                f"must see keys 0 to {half - 1}. Pass fewer tokens, or make its window longer"
+                f"layer {layer} of {type(model).__name__} hides keys that this has to see: queries {p // 2} to "
+                f"{p - 1} must see keys 0 to {p // 2 - 1}. Pass fewer tokens, or make its window longer"
             )
-        # they broadcast to (p², queries, keys)
-        cells = drawn[:, rows], drawn[:, columns[None]], rows - half, columns
-        runs.append((seen, cells))
+        runs.append((seen, drawn))
+        tables.append(tabulate(seen, drawn))
         names = torch.stack([torch.randperm(p, generator=generator) for _ in range(p)])
-    tables = []
-    for seen, cells in runs:
-        table = seen.new_empty(p, p, p - half, half, seen.shape[1])
-        table[cells] = seen.permute(0, 2, 3, 1)
-        tables.append(table)
     mean = torch.stack(tables).mean(0)
-    rest = 0.0
-    if arrays > 1:
-        left = torch.stack([seen - mean[cells].permute(0, 3, 1, 2) for seen, cells in runs])
-        left = left - left.mean(-1, keepdim=True)
-        taken = (half - 1) / half * (arrays - 1) / arrays  # by the means
-        rest = left.square().mean().item() / taken
-    return mean.permute(4, 0, 1, 2, 3), rest
+    if arrays == 1:
+        return mean, 0.0
+    left = torch.stack([_untabulate(tabulate(seen, drawn) - mean, drawn) for seen, drawn in runs])
+    left = left - left.mean(-1, keepdim=True)
+    taken = (p // 2 - 1) / (p // 2) * (arrays - 1) / arrays  # by the means
+    return mean, left.square().mean().item() / taken
+
+
+def tabulate(seen: Tensor, drawn: Tensor) -> Tensor:
+    """Scores of p² texts, by tokens and places.
+
+    Args:
+        seen: scores or a term of them, shape (p², heads, p, p).
+        drawn: the texts, as numbers from 0 to p - 1, shape (p², p); any two places meet each pair of them once.
+
+    Returns:
+        shape (heads, p, p, p - p // 2, p // 2), as `score_table` has it.
+    """
+    table = seen.new_empty(*_levels(drawn), seen.shape[1])
+    table[_cells(drawn)] = seen[:, :, drawn.shape[1] // 2 :, : drawn.shape[1] // 2].permute(0, 2, 3, 1)
+    return table.permute(4, 0, 1, 2, 3)
+
+
+def _untabulate(table: Tensor, drawn: Tensor) -> Tensor:
+    """A table as scores of texts again, shape (p², queries, heads, keys)."""
+    return table.permute(1, 2, 3, 4, 0)[_cells(drawn)].transpose(-1, -2)
+
+
+def _levels(drawn: Tensor) -> tuple[int, int, int, int]:
+    p = drawn.shape[1]
+    return p, p, p - p // 2, p // 2
+
+
+def _cells(drawn: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Where in a table each score of a text stands; the four broadcast to (p², queries, keys)."""
+    _, _, m, n = _levels(drawn)
+    return drawn[:, n:, None], drawn[:, None, :n], torch.arange(m)[:, None], torch.arange(n)
+
+
+def energies(table: Tensor) -> dict[str, float]:
+    """The sum of squares of each part of a table that a softmax sees, by what it depends on.
+
+    Args:
+        table: as `score_table` gives it.
+    """
+    parts = effects(table).items()
+    return {name: part.square().sum().item() for name, part in parts if name not in ROW_CONSTANTS}
 
 
 def effects(table: Tensor) -> dict[str, Tensor]:

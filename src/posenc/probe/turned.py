@@ -82,14 +82,11 @@ class Rotation:
         if not self.found:
             return f"{where}: no rotation; turning leaves {self.residual:.2g} of a query unexplained"
         if not len(self.pairs):
-            return f"{where}: nothing turns; a query is the same at every place (up to {self.residual:.1g})"
+            return f"{where}: nothing turns; a query is the same at every place"
         ways = {True: "counter-clockwise", False: "clockwise"}
         way = " and ".join(ways[sign] for sign in sorted({speed > 0 for speed in self.speeds.tolist()}))
-        base = f"base {self.base:,.0f}" if self.base else "speeds of no single base"
-        return (
-            f"{where}: {len(self.pairs)} pairs of {self.head_dim} dimensions turn {way}, {self.layout}, {base} "
-            f"(unexplained: {self.residual:.1g})"
-        )
+        base = "speeds of no single base" if self.base is None else f"base {float(f'{self.base:.3g}'):,.0f}"
+        return f"{where}: {len(self.pairs)} pairs of {self.head_dim} dimensions turn {way}, {self.layout}, {base}"
 
 
 def rotation(

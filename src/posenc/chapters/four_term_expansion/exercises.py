@@ -163,7 +163,7 @@ def seen(answer: Answer) -> None:
 >>> back = torch.linalg.pinv(S)
 >>> (S @ back @ torch.tensor([[1.0, 2.0], [3.0, 4.0]]) @ back.T @ S.T).round().tolist()
 [[1.0, 2.0], [3.0, 4.0]]""",
-    well_done="independent vectors are enough, whatever their angles.",
+    well_done="independent vectors are enough, at any angle; what a small one costs comes next.",
 )
 def realise(answer: Answer) -> None:
     for count in (8, 6):

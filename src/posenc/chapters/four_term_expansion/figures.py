@@ -1,42 +1,37 @@
-"""What chapter 3 draws: the four terms of the learner's sentence, angles of random vectors, what training did."""
+"""What chapter 3 draws: four terms of the learner's sentence, angles and what they cost, what training did."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import matplotlib
 import torch
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from posenc.additive import sinusoidal
+from posenc.geometry import principal_angles, random_span, spans_at
 from posenc.live import (
-    BLUE,
-    GREEN,
+    CONTENT,
     GREY,
-    ORANGE,
-    PINK,
+    MAGNITUDE,
+    POSITION,
     SIGNED,
-    SKY,
     Live,
     canvas,
+    choice,
     sentence_box,
     slider,
     switch,
 )
-from posenc.terms import FourTerms, centre, four_terms, shares
+from posenc.terms import FourTerms, centre, four_terms, matrix_for, shares
 from posenc.text import ROOM, read, short, word_vectors
 
 WIDTH, HEAD = 64, 16  # of the word vectors, and of the one head
 
-QUESTIONS = FourTerms(  # the query reads, the key is read
-    "Which word does this word read?",
-    "Which place does this word read?",
-    "Which word does this place read?",
-    "Which place does this place read?",
-)
-SHORT = FourTerms("content → content", "content → position", "position → content", "position → position")
-COLOURS = FourTerms(BLUE, SKY, PINK, ORANGE)
+NAMES = FourTerms("content → content", "content → position", "position → content", "position → position")
+COLOURS = FourTerms(CONTENT, GREY, GREY, POSITION)
 
 
 def weights() -> tuple[Tensor, Tensor]:
@@ -50,18 +45,16 @@ def four_panels() -> Live:
     """The four terms of a sentence as heat maps on one colour scale, their sum, and its softmax."""
     w_query, w_key = weights()
     signed = matplotlib.colormaps[SIGNED].with_extremes(bad="#dddddd")
-    figure = canvas(8, 4.7)
+    figure = canvas(8, 5)
     figure.set_layout_engine("none")
-    left, bottom, width, height = (0.115, 0.395, 0.675), (0.535, 0.05), 0.235, 0.37
+    left, bottom, width, height = (0.125, 0.4, 0.675), (0.53, 0.065), 0.235, 0.35
     moving, panels, labels = {}, [], []
 
     def panel(row: int, column: int, title: str, name: str, **colours) -> None:
         axes = figure.add_axes((left[column], bottom[row], width, height))
         moving[name] = axes.pcolormesh([[0] * ROOM] * ROOM, **colours)
-        axes.text(0, 1.115, title, transform=axes.transAxes, fontsize=8.5)
-        moving[f"{name}, readout"] = axes.text(
-            0, 1.03, " ", transform=axes.transAxes, fontsize=8, color="#444444"
-        )
+        axes.text(0, 1.13, title, transform=axes.transAxes)
+        moving[f"{name}, readout"] = axes.text(0, 1.03, " ", transform=axes.transAxes, color="#444444")
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)  # they would be drawn anew with every move
         axes.add_patch(
@@ -70,18 +63,17 @@ def four_panels() -> Live:
         panels.append(axes)
 
     scores = {"cmap": signed, "vmin": -2.5, "vmax": 2.5}
-    for index, (name, question) in enumerate(QUESTIONS._asdict().items()):
-        panel(*divmod(index, 2), question, name, **scores)
-    panel(0, 2, "Their sum, the score", "sum", **scores)
-    panel(1, 2, "What the softmax makes of it", "weights", cmap="viridis", vmin=0, vmax=0.5)
+    for index, (name, title) in enumerate(NAMES._asdict().items()):
+        panel(*divmod(index, 2), title, name, **scores)
+    panel(0, 2, "sum of the four: the score", "sum", **scores)
+    panel(1, 2, "weights: softmax of the sum", "weights", cmap=MAGNITUDE, vmin=0, vmax=0.5)
     for row, (name, label) in enumerate({"sum": "score, row mean taken off", "weights": "weight"}.items()):
         bar = figure.colorbar(moving[name], cax=figure.add_axes((0.925, bottom[row], 0.013, height)))
-        bar.ax.tick_params(labelsize=7)
-        bar.set_label(label, fontsize=8)
+        bar.set_label(label)
     for axes in (panels[0], panels[2]):
-        axes.set_ylabel("reads (query)", fontsize=8, labelpad=44)
+        axes.text(-0.4, 0.5, "reads (query)", rotation=90, va="center", ha="center", transform=axes.transAxes)
     for axes in (panels[2], panels[3], panels[5]):
-        axes.set_xlabel("is read (key), in the same order", fontsize=8, labelpad=3)
+        axes.set_xlabel("is read (key), same order", labelpad=3)
 
     def update(sentence: str, power: float, **on: bool) -> None:
         tokens = read(sentence, at_least=2)
@@ -91,7 +83,7 @@ def four_panels() -> Live:
         visible = torch.ones(len(tokens), len(tokens), dtype=torch.bool)
         for (name, term), share in zip(terms._asdict().items(), shares(terms, visible).tolist()):
             draw(name, centre(term, visible) if on[name] else torch.full_like(term, torch.nan))
-            moving[f"{name}, readout"].set_text(f"{share:.1%} of the four" if on[name] else "left out")
+            moving[f"{name}, readout"].set_text(f"share {share:.1%}" if on[name] else "left out")
         total = sum((term for name, term in terms._asdict().items() if on[name]), torch.zeros_like(term))
         draw("sum", centre(total, visible))
         draw("weights", total.softmax(dim=-1))
@@ -103,7 +95,7 @@ def four_panels() -> Live:
                 axes.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
             for axes in (panels[0], panels[2]):
                 places = [n + 0.5 for n in range(len(tokens))]
-                axes.set_yticks(places, [short(token, 8) for token in tokens], fontsize=7.5)
+                axes.set_yticks(places, [short(token, 8) for token in tokens])
 
     def draw(name: str, matrix: Tensor) -> None:
         room = torch.full((ROOM, ROOM), torch.nan, dtype=matrix.dtype)
@@ -117,7 +109,7 @@ def four_panels() -> Live:
         controls={
             "sentence": sentence_box(),
             "power": slider("embedding std", -2.0, 0.4, unit="power of ten", value=0.0, step=0.1),
-            **{name: switch(words, value=True) for name, words in SHORT._asdict().items()},
+            **{name: switch(words, value=True) for name, words in NAMES._asdict().items()},
         },
         relayout=["sentence"],
         alt="Six heat maps, reading words down and words that are read across. Four show the terms of the score, "
@@ -138,30 +130,34 @@ def random_cosines() -> Live:
         return (normalize(first[:, :width], dim=-1) * normalize(second[:, :width], dim=-1)).sum(-1)
 
     figure = canvas(8, 3.3)
-    figure.set_layout_engine("none")
-    histogram = figure.add_axes((0.08, 0.16, 0.52, 0.7))
+    histogram, panel = figure.subplots(1, 2, width_ratios=(2, 1))
     histogram.set(xlim=(-1, 1), ylim=(0, 0.25), xticks=[-1, -0.5, 0, 0.5, 1])
-    histogram.tick_params(labelsize=8)
-    histogram.set_xlabel("cosine of two random vectors", fontsize=9)
-    histogram.set_ylabel("share of the pairs", fontsize=9)
-    (expected,) = histogram.plot([], [], color=ORANGE, linewidth=1.2, linestyle="--")
-    bars = histogram.stairs(torch.zeros(120).numpy(), edges.numpy(), fill=True, color=BLUE, alpha=0.7)
-    readout = histogram.set_title(" ", fontsize=9, loc="left")
+    histogram.set_xlabel("cosine of two random vectors")
+    histogram.set_ylabel("share of the pairs")
+    bars = histogram.stairs(
+        torch.zeros(120).numpy(), edges.numpy(), fill=True, color="#b0b0b0", label="measured"
+    )
+    (expected,) = histogram.plot(
+        [], [], color="black", linewidth=1.2, linestyle="--", label="normal, spread 1/√d"
+    )
+    histogram.legend(loc="upper right", frameon=False)
+    readout = histogram.set_title(" ", loc="left")
 
-    panel = figure.add_axes((0.71, 0.16, 0.27, 0.7))
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.set(xlim=(6, 1500), ylim=(0.02, 0.6))
     panel.set_xticks([8, 64, 384, 768], ["8", "64", "384", "768"])
     panel.set_yticks([0.036, 0.051, 0.125, 0.354], ["0.036", "0.051", "0.125", "0.354"])
     panel.minorticks_off()
-    panel.tick_params(labelsize=8)
-    panel.plot(widths, [width**-0.5 for width in widths], color=ORANGE, linestyle="--", linewidth=1.2)
+    panel.plot(
+        widths, [width**-0.5 for width in widths], color="black", linestyle="--", linewidth=1.2, label="1/√d"
+    )
     for width in (384, 768):
         panel.plot([width, width, 6], [0.02, width**-0.5, width**-0.5], color=GREY, linewidth=0.7)
-    panel.set_xlabel("d", fontsize=9)
-    panel.set_title("spread: measured (dot), 1/√d (dashes)", fontsize=9, x=0.4)
-    (spread,) = panel.plot([], [], "o", color="black", markersize=6)
+    panel.set_xlabel("d (dimensions)")
+    panel.set_ylabel("spread of the cosine")
+    (spread,) = panel.plot([], [], "o", color="black", markersize=6, label="measured")
+    panel.legend(loc="upper right", frameon=False)
     step = (edges[1] - edges[0]).item()
     fine = torch.linspace(-1, 1, 401)
 
@@ -183,20 +179,97 @@ def random_cosines() -> Live:
     )
 
 
-def position_maps(
-    before: Mapping[str, Tensor] | None = None, after: Mapping[str, Tensor] | None = None
-) -> Live:
+def angle_cost() -> Live:
+    """What an angle between contents and positions costs: how large M must be, and how noise grows in the scores."""
+    rank = 8
+    angles = torch.arange(1, 91, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    wanted = torch.block_diag(*torch.randn(2, rank, rank, generator=generator, dtype=torch.float64))
+    noise = torch.randn(2 * rank, WIDTH, generator=generator, dtype=torch.float64) / WIDTH**0.5  # of length 1
+    cloud = torch.randn(2, 150, generator=generator, dtype=torch.float64) / 2**0.5
+    bases = [spans_at(angle, rank, WIDTH, torch.Generator().manual_seed(1)) for angle in angles.tolist()]
+    vectors = [torch.cat(pair) for pair in bases]
+    matrices = [matrix_for(stack, wanted) for stack in vectors]
+    norms = torch.stack([matrix.norm() for matrix in matrices]) / wanted.norm()
+    # The error of noisy scores is a term linear in the noise and one that is quadratic.
+    linear = [stack @ m @ noise.T + noise @ m @ stack.T for stack, m in zip(vectors, matrices)]
+    square = [noise @ m @ noise.T for m in matrices]
+
+    figure = canvas(8, 3.5)
+    plane, panel = figure.subplots(1, 2, width_ratios=(1, 1.15))
+    plane.set(xlim=(-0.6, 2.6), ylim=(-0.45, 1.55), xticks=[], yticks=[], aspect="equal")
+    plane.set_title("a sum, and the content read off it", loc="left")
+    plane.plot([-1, 3], [0, 0], color=CONTENT, linewidth=1.2)
+    (line,) = plane.plot([], [], color=POSITION, linewidth=1.2)
+    (content,) = plane.plot([], [], color=CONTENT, linewidth=3, label="content", solid_capstyle="round")
+    (position,) = plane.plot([], [], color=POSITION, linewidth=3, label="position", solid_capstyle="round")
+    (dots,) = plane.plot([], [], ".", color="black", markersize=2.5, label="their sum, with noise")
+    (ticks,) = plane.plot([], [], "|", color="black", markersize=9, alpha=0.5, label="content as it is read")
+    plane.legend(loc="upper left", frameon=False, ncols=2, columnspacing=1, handlelength=1.4)
+
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.set(xlim=(1, 90), ylim=(1e-4, 1e4))
+    panel.set_xticks([1, 3, 10, 30, 90], ["1", "3", "10", "30", "90"])
+    panel.set_yticks([1e-4, 1e-2, 1, 1e2, 1e4], ["0.0001", "0.01", "1", "100", "10,000"])
+    panel.minorticks_off()
+    panel.set_xlabel("angle between the subspaces (degrees)")
+    panel.plot(
+        angles.tolist(), norms.tolist(), color="black", label="size of M, as a multiple of that at 90°"
+    )
+    (error,) = panel.plot([], [], color="black", linestyle="--", label="error of the scores, relative")
+    (now,) = panel.plot([], [], "o", color="black", markersize=6)
+    panel.legend(loc="upper right", frameon=False)
+    readout = panel.set_title(" ", loc="left")
+
+    def update(angle: int, noise: float) -> None:
+        level, turned = noise / 100, math.radians(angle)
+        errors = (
+            torch.stack([(level * a + level**2 * b).norm() for a, b in zip(linear, square)]) / wanted.norm()
+        )
+        error.set_data(angles.tolist(), errors.tolist())
+        size, wrong = norms[angle - 1].item(), errors[angle - 1].item()
+        now.set_data([angle, angle], [size, wrong])
+        readout.set_text(f"{angle}°: M × {size:,.{int(size < 100)}f}, error {wrong:.2g}")
+        x, y = math.cos(turned), math.sin(turned)
+        line.set_data([-3 * x, 3 * x], [-3 * y, 3 * y])
+        content.set_data([0, 1], [0, 0])
+        position.set_data([0, x], [0, y])
+        right, up = 1 + x + level * cloud[0], y + level * cloud[1]
+        dots.set_data(right.tolist(), up.tolist())
+        ticks.set_data((right - up * x / y).tolist(), [0] * len(right))  # along the position's line
+
+    return Live(
+        figure,
+        update,
+        moving={
+            "line": line,
+            "content": content,
+            "position": position,
+            "dots": dots,
+            "ticks": ticks,
+            "error": error,
+            "now": now,
+            "readout": readout,
+        },
+        controls={
+            "angle": slider("angle", 1, 90, unit="degrees", value=30),
+            "noise": slider("noise", 0.0, 10.0, unit="% of a vector", value=3.0, step=0.5),
+        },
+        alt="Left, a content and a position as two arrows with an angle between them, their sum as a cloud of noisy "
+        "dots, and the content that is read off each dot along the position's direction: the smaller the angle, the "
+        "wider these readings spread. Right, against the angle on logarithmic axes, the size of the M that keeps both "
+        "apart, and the relative error of its scores: both grow as the angle falls.",
+    )
+
+
+def position_maps(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> Live:
     """The position-with-position term of models, before and after training.
 
     Args:
-        before: variant → its term, (seeds, heads, T, T); drawn for two variants, causal. Untrained ones are
-            made here if it is not given.
+        before: variant → its term, (seeds, heads, T, T); drawn for two variants, causal.
         after: the same after training.
     """
-    if before is None:
-        before = _untrained()
-    if after is None:
-        after = before
     seeds, heads, length, _ = next(iter(before.values())).shape
     visible = torch.ones(length, length, dtype=torch.bool).tril()
     signed = matplotlib.colormaps[SIGNED].with_extremes(bad="white")
@@ -204,7 +277,7 @@ def position_maps(
     figure.set_layout_engine("none")
     moving, maps = {}, {}
     for column, (name, when) in enumerate((name, when) for name in before for when in ("before", "after")):
-        axes = figure.add_axes((0.065 + 0.23 * column + 0.015 * (column // 2), 0.16, 0.21, 0.66))
+        axes = figure.add_axes((0.065 + 0.218 * column + 0.012 * (column // 2), 0.16, 0.2, 0.66))
         key = f"{name}, {when}"
         maps[key] = {"before": before, "after": after}[when][name]
         moving[key] = axes.pcolormesh(torch.zeros(length, length).numpy(), cmap=signed, vmin=-1, vmax=1)
@@ -212,19 +285,21 @@ def position_maps(
         for axis in (axes.xaxis, axes.yaxis):
             ticks = range(0, length, 10)
             labels = [str(n) if not column or axis is axes.xaxis else "" for n in ticks]
-            axis.set_ticks([n + 0.5 for n in ticks], labels, fontsize=8)
-        axes.set_xlabel("key position n", fontsize=8)
-        axes.text(0, 1.12, key, transform=axes.transAxes, fontsize=9)
-        moving[f"{key}, readout"] = axes.text(0, 1.03, " ", transform=axes.transAxes, fontsize=8)
+            axis.set_ticks([n + 0.5 for n in ticks], labels)
+        axes.set_xlabel("key position n")
+        axes.text(0, 1.13, key, transform=axes.transAxes)
+        moving[f"{key}, readout"] = axes.text(0, 1.03, " ", transform=axes.transAxes)
         if not column:
-            axes.set_ylabel("query position m", fontsize=8)
+            axes.set_ylabel("query position m")
+    bar = figure.colorbar(moving[key], cax=figure.add_axes((0.945, 0.16, 0.012, 0.66)), ticks=[-1, 0, 1])
+    bar.set_label("share of the largest", labelpad=-4)
 
     def update(seed: int, head: int) -> None:
         for key, terms in maps.items():
             seen = centre(terms[seed, head], visible)
             largest = seen.abs().max().item()
             moving[key].set_array((seen / largest).masked_fill(~visible, torch.nan).numpy())
-            moving[f"{key}, readout"].set_text(f"colours reach ±{largest:.2f}")
+            moving[f"{key}, readout"].set_text(f"largest {largest:.2f}")
 
     return Live(
         figure,
@@ -236,18 +311,95 @@ def position_maps(
     )
 
 
-def _untrained() -> dict[str, Tensor]:
-    """Position-with-position terms of sinusoids and of a random table under random weights, (2, 4, 32, 32)."""
-    generator = torch.Generator().manual_seed(0)
-    positions = {
-        "sinusoidal": sinusoidal(torch.arange(32), WIDTH),
-        "learned": torch.randn(32, WIDTH, generator=generator),
-    }
-    w_query, w_key = torch.randn(2, 2, 4, HEAD, WIDTH, generator=generator) / WIDTH**0.5
-    return {
-        name: four_terms(position, position, w_query, w_key).position_position
-        for name, position in positions.items()
-    }
+def subspaces(
+    within: Mapping[str, Mapping[int, Tensor]],
+    smallest: Mapping[str, Mapping[int, Tensor]],
+    sizes: Mapping[str, Mapping[int, Tensor]],
+) -> Live:
+    """Where contents and positions of models lie, a dot a seed, beside random subspaces of the same sizes.
+
+    Args:
+        within: variant → steps → share of the contents' variance in the positions' subspace, (seeds, places), where
+            the places are the embedding and what is behind each layer.
+        smallest: the same for the smallest angle between the two, in degrees.
+        sizes: the same for the dimensions of contents and positions, (seeds, places, 2).
+    """
+    steps = list(next(iter(within.values())))
+    seeds, places = next(iter(within.values()))[steps[0]].shape
+    titles = ["at the embedding", *(f"behind layer {layer}" for layer in range(places - 1))]
+    figure = canvas(8, 6.8)
+    grid = figure.subplots(3, places, sharey="row", sharex=True, squeeze=False)
+    moving = {}
+    beside = torch.linspace(-0.16, 0.16, seeds).tolist()
+    for column, title in enumerate(titles):
+        looks = {"contents": (0, CONTENT, "o"), "positions": (0, POSITION, "s")}
+        looks |= {name: (row, "black", "o") for row, name in ((1, "within"), (2, "smallest"))}
+        for name, (row, colour, marker) in looks.items():
+            (moving[f"{name}, {title}"],) = grid[row, column].plot([], [], marker, color=colour, markersize=4)
+        for row, name in ((1, "within"), (2, "smallest")):
+            (moving[f"{name}, {title}, random"],) = grid[row, column].plot(
+                [], [], "_", color=GREY, markersize=20, markeredgewidth=2, zorder=1
+            )
+        for row, (low, high) in enumerate(((0, 67), (-0.02, 0.8), (0, 95))):
+            grid[row, column].set(xlim=(-0.6, len(within) - 0.4), ylim=(low, high))
+        grid[0, column].axhline(WIDTH, color=GREY, linewidth=0.7)
+        grid[0, column].set_title(title)
+        grid[2, column].set_xticks(range(len(within)), list(within), rotation=90)
+    labels = [
+        "dimensions that hold 95%",
+        "contents' variance in\nthe positions' subspace",
+        "smallest angle (degrees)",
+    ]
+    for row, label in enumerate(labels):
+        grid[row, 0].set_ylabel(label)
+    keys = [("contents", CONTENT, "o"), ("positions", POSITION, "s"), ("both together", "black", "o")]
+    handles = [
+        Line2D([], [], marker=marker, linestyle="", color=colour, markersize=4, label=label)
+        for label, colour, marker in keys
+    ]
+    handles.append(Line2D([], [], color=GREY, linewidth=2, label="random subspaces of these sizes"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
+    expected: dict[tuple, float] = {}
+
+    def random_angle(contents: int, positions: int) -> float:
+        """The mean smallest angle of random subspaces, drawn once for each pair of sizes."""
+        if (contents, positions) not in expected:
+            generator = torch.Generator().manual_seed(0)
+            pairs = [[random_span(r, WIDTH, generator) for r in (contents, positions)] for _ in range(12)]
+            expected[contents, positions] = sum(principal_angles(*pair)[0].item() for pair in pairs) / 12
+        return expected[contents, positions]
+
+    def update(step: int) -> None:
+        across = [place + offset for place in range(len(within)) for offset in beside]
+        for column, title in enumerate(titles):
+            seen = {name: sizes[name][step][:, column] for name in within}
+            dots = {
+                "contents": [size[:, 0] for size in seen.values()],
+                "positions": [size[:, 1] for size in seen.values()],
+                "within": [within[name][step][:, column] for name in within],
+                "smallest": [smallest[name][step][:, column] for name in within],
+            }
+            for name, values in dots.items():
+                moving[f"{name}, {title}"].set_data(across, torch.cat(values).tolist())
+            usual = [size.double().mean(0).round().long().tolist() for size in seen.values()]
+            lines = {
+                "within": [positions / WIDTH for _, positions in usual],
+                "smallest": [random_angle(*both) for both in usual],
+            }
+            for name, values in lines.items():
+                moving[f"{name}, {title}, random"].set_data(range(len(within)), values)
+
+    for step in steps:  # draw all random subspaces now, so that a move need not
+        update(step)
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={"step": choice("steps of training", sorted(steps, reverse=True))},
+        alt=f"For {', '.join(within)}, a dot a seed: how many dimensions hold 95% of contents and of positions; the "
+        "share of the contents' variance in the positions' subspace; and the smallest angle between the two, both "
+        f"beside random subspaces of the same sizes. Columns: {', '.join(titles)}.",
+    )
 
 
 def every_seed(
@@ -262,26 +414,30 @@ def every_seed(
         shares_after: the same, trained.
         lost: variant → what was taken out → added loss, (seeds,).
     """
-    figure = canvas(8, 5)
+    figure = canvas(8, 5.8)
     grid = figure.subplots(2, len(lost), sharey="row", squeeze=False)
     for column, (name, removed) in enumerate(lost.items()):
         upper, lower = grid[:, column]
-        upper.set_title(name, fontsize=10)
+        upper.set_title(name)
         for place, colour in enumerate(COLOURS):
             _dots(upper, place - 0.18, shares_before[name][:, place], colour, filled=False)
             _dots(upper, place + 0.18, shares_after[name][:, place], colour, filled=True)
-        upper.set_xticks(range(4), [_label(term) for term in SHORT], fontsize=8)
-        colours = [*COLOURS, GREEN, GREY]
-        for place, (values, colour) in enumerate(zip(removed.values(), colours)):
+        upper.set_xticks(range(4), [_label(term) for term in NAMES], rotation=90)
+        for place, (values, colour) in enumerate(zip(removed.values(), [*COLOURS, GREY, GREY])):
             _dots(lower, place, values, colour, filled=True)
         lower.axhline(0, color=GREY, linewidth=0.7)
-        lower.set_xticks(range(len(removed)), [_label(what) for what in removed], fontsize=8)
+        lower.set_xticks(range(len(removed)), [_label(what) for what in removed], rotation=90)
         upper.set_ylim(-0.03, 1)
-        for axes in (upper, lower):
-            axes.tick_params(axis="y", labelsize=8)
-    grid[0, 0].set_ylabel("share (ring: before, dot: after)", fontsize=8.5)
-    grid[1, 0].set_ylabel("added loss, nats a character", fontsize=8.5)
-    figure.supxlabel("query → key; c content, p position", fontsize=8.5)
+    grid[0, 0].set_ylabel("share of the term")
+    grid[1, 0].set_ylabel("added loss (nats a character)")
+    ring, dot = (
+        Line2D(
+            [], [], marker="o", linestyle="", color="black", markerfacecolor=face, markersize=4, label=label
+        )
+        for face, label in (("none", "before training"), ("black", "after"))
+    )
+    figure.legend(handles=[ring, dot], loc="outside upper center", ncols=2, frameon=False)
+    figure.supxlabel("query → key; c content, p position")
     return Live(
         figure,
         lambda: None,
@@ -294,15 +450,13 @@ def every_seed(
 
 def _label(name: str) -> str:
     """Short enough for six of them in a row."""
-    if "→" in name:
-        return name.replace("content", "c").replace("position", "p")
-    return name.replace(" ", "\n")
+    return name.replace("content", "c").replace("position", "p") if "→" in name else name
 
 
 def _dots(axes, place: float, values: Tensor, colour: str, *, filled: bool) -> None:
     """One dot a seed, beside each other."""
     beside = torch.linspace(-0.1, 0.1, len(values)) if len(values) > 1 else torch.zeros(1)
-    face: Sequence | str = colour if filled else "none"
+    face = colour if filled else "none"
     axes.plot(
         (place + beside).tolist(), values.tolist(), "o", markersize=4, color=colour, markerfacecolor=face
     )

@@ -83,9 +83,9 @@ def neighbourhoods() -> Live:
         update,
         moving=moving,
         controls={
-            "width": slider("width of a row", 4, widest, unit="patches", value=8),
-            "row": slider("row", 0, rows - 1, value=2),
-            "column": slider("column", 0, widest - 1, value=7),
+            "width": slider("width of a row", 4, widest, unit="patches", value=8, stops=[4, 6, 8, 10, 12]),
+            "row": slider("row", 0, rows - 1, value=2, stops=[0, 2, 5]),
+            "column": slider("column", 0, widest - 1, value=7, stops=[0, 3, 5, 7, 11]),
         },
         alt="Three maps of a grid of 8 rows, coloured by how similar each patch is to the chosen one, a white square; "
         "white dots are the most similar others. Counted row by row, a patch at the end of a row is nearest to the "
@@ -141,8 +141,16 @@ def stripes() -> Live:
         update,
         moving={"picture": picture, "along": along, "step": step, "title": title, "readout": readout},
         controls={
-            "degrees": slider("direction", 0, 180, unit="degrees, 0 down, 90 right", value=45, step=5),
-            "wavelength": slider("wavelength", 3, 8, unit="patches", value=6),
+            "degrees": slider(
+                "direction",
+                0,
+                180,
+                unit="degrees",
+                value=45,
+                step=5,
+                stops=range(0, 181, 15),
+            ),
+            "wavelength": slider("wavelength", 3, 8, unit="patches", value=6, stops=[3, 4, 6, 8]),
         },
         alt="Left, the cosine of the angle by which one pair turns from the middle to every patch around it: straight "
         "stripes, across the pair's direction. Right, the same pair as a point: its radians a column and a row. Axial "

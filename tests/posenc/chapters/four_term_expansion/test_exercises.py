@@ -7,6 +7,8 @@ import pytest
 import torch
 from planted import verdict
 
+from posenc.chapters.four_term_expansion import exercises  # noqa: F401  it registers them
+
 # ------------------------------------------------------------------ four parts
 
 

@@ -7,7 +7,8 @@ import torch
 
 from posenc.additive import sinusoidal
 from posenc.chapters.four_term_expansion import figures
-from posenc.terms import FourTerms, four_terms
+from posenc.geometry import spans_at
+from posenc.terms import FourTerms, four_terms, matrix_for
 from posenc.text import ROOM, word_vectors
 
 
@@ -59,9 +60,11 @@ def test_shares_stand_above_the_panels():
     live = figures.four_panels()
     live.png()
     shown = [live.artists[f"{name}, readout"].get_text() for name in FourTerms._fields]
-    assert sum(float(text.split("%")[0]) for text in shown) == pytest.approx(100, abs=0.25)
+    assert sum(float(text.removeprefix("share ").rstrip("%")) for text in shown) == pytest.approx(
+        100, abs=0.25
+    )
     live.set(power=-1.7)
-    assert float(live.artists["position_position, readout"].get_text().split("%")[0]) > 90
+    assert float(live.artists["position_position, readout"].get_text()[6:-1]) > 90
     assert "std 0.02" in live.artists["sum, readout"].get_text()
 
 
@@ -89,6 +92,82 @@ def test_the_histogram_counts_all_pairs_and_its_spread_is_that_of_cosines():
         assert curve.max() == pytest.approx(values.max(), rel=0.3)
 
 
+def numbers(live, name):
+    return torch.tensor(live.artists[name].get_data(), dtype=torch.float64)
+
+
+def test_what_an_angle_costs_is_1_over_sine_and_its_square():
+    live = figures.angle_cost()
+    live.set(noise=1.0)
+    curve = dict(zip(*live.artists["error"].get_data()))
+    seen = {}
+    for angle in (90, 30, 10, 1):
+        live.set(angle=angle)
+        size, error = numbers(live, "now")[1].tolist()
+        assert numbers(live, "now")[0].tolist() == [angle, angle]
+        assert error == pytest.approx(curve[angle])
+        seen[angle] = size, error
+    for angle in (30, 10, 1):
+        sine = math.sin(math.radians(angle))
+        assert seen[angle][0] == pytest.approx(1 / sine**2, rel=0.15)
+        assert 0.4 / sine < seen[angle][1] / seen[90][1] < 1.5 / sine
+    live.set(noise=0.0)
+    assert numbers(live, "error")[1].max() == 0
+
+
+def test_the_error_of_noisy_scores_is_that_of_noisy_vectors():
+    live = figures.angle_cost()
+    live.set(noise=10.0, angle=5)
+    generator = torch.Generator().manual_seed(0)
+    wanted = torch.block_diag(*torch.randn(2, 8, 8, generator=generator, dtype=torch.float64))
+    noise = torch.randn(16, figures.WIDTH, generator=generator, dtype=torch.float64) / figures.WIDTH**0.5
+    vectors = torch.cat(spans_at(5, 8, figures.WIDTH, torch.Generator().manual_seed(1)))
+    noisy, matrix = vectors + 0.1 * noise, matrix_for(vectors, wanted)
+    error = (noisy @ matrix @ noisy.T - wanted).norm() / wanted.norm()
+    assert numbers(live, "now")[1, 1] == pytest.approx(error.item())
+    assert "5°" in live.artists["readout"].get_text()
+
+
+def test_the_content_is_read_along_the_positions_direction():
+    live = figures.angle_cost()
+    for angle, noise in ((90, 5.0), (30, 5.0), (30, 10.0), (5, 5.0)):
+        live.set(angle=angle, noise=noise)
+        dots, read = numbers(live, "dots"), numbers(live, "ticks")[0]
+        turned = math.radians(angle)
+        along = (dots[0] - read) * math.sin(turned) - dots[1] * math.cos(turned)
+        assert along.abs().max() < 1e-9
+        # noise in the reading: that of a dot over the sine of the angle
+        assert read.std() / dots[1].std() * math.sin(turned) == pytest.approx(1, rel=0.35)
+        assert read.mean() == pytest.approx(1, abs=0.15)
+
+
+def made_up(seeds=3, steps=(0, 500)):
+    generator = torch.Generator().manual_seed(0)
+    ways = ("one", "another")
+    within = {way: {step: torch.rand(seeds, 3, generator=generator) * 0.7 for step in steps} for way in ways}
+    smallest = {way: {step: torch.rand(seeds, 3, generator=generator) * 90 for step in steps} for way in ways}
+    sizes = {
+        way: {step: torch.tensor([20, 5 + step // 100]).expand(seeds, 3, 2) for step in steps} for way in ways
+    }
+    return within, smallest, sizes
+
+
+def test_the_subspaces_of_the_chosen_step_stand_beside_random_ones():
+    within, smallest, sizes = made_up()
+    live = figures.subspaces(within, smallest, sizes)
+    for step, positions in ((500, 10), (0, 5)):
+        live.set(step=step)
+        for place, title in enumerate(("at the embedding", "behind layer 0", "behind layer 1")):
+            for name, values in (("within", within), ("smallest", smallest)):
+                expected = torch.cat([values[way][step][:, place] for way in values])
+                torch.testing.assert_close(numbers(live, f"{name}, {title}")[1], expected.double())
+            assert set(numbers(live, f"contents, {title}")[1].tolist()) == {20}
+            assert set(numbers(live, f"positions, {title}")[1].tolist()) == {positions}
+            assert numbers(live, f"within, {title}, random")[1].tolist() == [positions / 64] * 2
+    across = numbers(live, "within, at the embedding")[0]
+    assert len(across.unique()) == 6 and ((across - across.round()).abs() < 0.3).all()
+
+
 def test_the_maps_show_the_chosen_seed_and_head_without_row_means():
     generator = torch.Generator().manual_seed(0)
     before, after = (
@@ -104,7 +183,7 @@ def test_the_maps_show_the_chosen_seed_and_head_without_row_means():
     largest = max(row.abs().max() for row in rows)
     for m, row in enumerate(rows):
         torch.testing.assert_close(shown[m, : m + 1], row / largest)
-    assert f"±{largest:.2f}" in live.artists["two, after, readout"].get_text()
+    assert f"largest {largest:.2f}" == live.artists["two, after, readout"].get_text()
     assert live.sweep() > 0
 
 
@@ -114,7 +193,7 @@ def test_every_seed_has_its_dot():
     before, after = (
         {name: torch.rand(seeds, 4, generator=generator) for name in ("a", "b")} for _ in range(2)
     )
-    what = [*figures.SHORT, "both mixed", "query's place"]
+    what = [*figures.NAMES, "both mixed", "query's place"]
     lost = {name: {key: torch.rand(seeds, generator=generator) for key in what} for name in ("a", "b")}
     live = figures.every_seed(before, after, lost)
     assert live.png() and live.alt

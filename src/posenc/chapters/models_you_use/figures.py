@@ -1,0 +1,358 @@
+"""What chapter 9 draws: scores before and after a row's own number, who asks what, a table's scale, clocks, padding."""
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib
+import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from torch import Tensor, nn
+
+from posenc.checkpoints import gpt2_terms, next_log_probabilities, small
+from posenc.live import (
+    ADDED,
+    BIAS,
+    CONTENT,
+    GREY,
+    MAGNITUDE,
+    NONE,
+    POSITION,
+    SIGNED,
+    SKY,
+    TURNED,
+    VALUE,
+    Live,
+    canvas,
+    choice,
+    slider,
+    still,
+)
+from posenc.probe import (
+    Questions,
+    energies,
+    orthogonal_texts,
+    questions,
+    rotation,
+    scores,
+    some_tokens,
+    tabulate,
+)
+from posenc.tasks import CHARACTERS, character_text
+from posenc.terms import centre
+
+SHARES = {  # what a share is called in a picture, and its colour
+    "content_content": ("content → content", CONTENT),
+    "content_position": ("content → position", SKY),
+    "position_content": ("position → content", VALUE),
+    "position_position": ("position → position", POSITION),
+    "together": ("together", TURNED),
+}
+FAMILIES = {
+    "GPT-2": ADDED,
+    "OPT": ADDED,
+    "BERT": ADDED,
+    "Llama": TURNED,
+    "Qwen2": TURNED,
+    "GPT-NeoX": TURNED,
+    "GPT-J": TURNED,
+    "Falcon": TURNED,
+    "RoFormer": TURNED,
+    "Gemma 3": TURNED,
+    "BLOOM": BIAS,
+    "MPT": BIAS,
+    "T5": BIAS,
+    "DeBERTa": BIAS,
+}
+SENTENCE = "the dog bit the man"
+PADDINGS = range(21)
+AXES = ("time", "height", "width")
+
+
+def diagonals() -> Live:
+    """BLOOM's scores of a text of one token, as they are and without each row's own; GPT-2's beside them."""
+    length, figure = 24, canvas(8, 2.9)
+    text = torch.full((length,), CHARACTERS.index("a"))
+    bloom, gpt2 = (scores(small(name), text)[0] for name in ("BLOOM", "GPT-2"))
+    panels = {
+        "BLOOM, as it is": bloom,
+        "BLOOM, less each row's own": bloom - bloom.diagonal()[:, None],
+        "GPT-2, less each row's own": gpt2 - gpt2.diagonal()[:, None],
+    }
+    for axes, (name, seen) in zip(figure.subplots(1, 3, sharey=True), panels.items()):
+        shown = seen.masked_fill(seen.isinf(), torch.nan)
+        drawn = axes.pcolormesh(shown.numpy(), cmap=matplotlib.colormaps[MAGNITUDE])
+        axes.set(xlabel="key position n", ylim=(length, 0), aspect="equal", title=name)
+        bar = figure.colorbar(drawn, ax=axes, shrink=0.85)
+        bar.locator = matplotlib.ticker.MaxNLocator(4)
+    figure.axes[0].set_ylabel("query position m")
+    return still(
+        figure,
+        alt="Three triangular heat maps of scores, query down and key across. BLOOM's own: upright stripes, each key "
+        "its own value. Less the score at the query's own place: stripes along the diagonals. GPT-2's: neither.",
+    )
+
+
+def who_asks(found: Mapping[str, Questions] | None = None) -> Live:
+    """The shares of each model's questions, and how far its places count for themselves.
+
+    Args:
+        found: name of the model → what `posenc.probe.questions` found; a few small ones unless given.
+    """
+    found = found or {name: questions(small(name)) for name in ("GPT-2", "Llama", "BLOOM")}
+    figure = canvas(8, 1.1 + 0.27 * len(found))
+    axes = figure.add_subplot()
+    for row, asked in enumerate(found.values()):
+        left = 0.0
+        for share, (_, colour) in SHARES.items():
+            width = asked.shares[share]
+            axes.barh(row, width, left=left, color=colour, height=0.72)
+            left += width
+        drift = "none" if math.isnan(asked.drift) else f"{asked.drift:.2f}" if asked.drift > 1e-3 else "0"
+        axes.text(1.015, row, drift, va="center")
+    axes.text(1.015, -1.0, "drift", va="center")
+    axes.set(xlim=(0, 1), ylim=(len(found) - 0.5, -1.4), xlabel="share of what the softmax sees")
+    axes.set_yticks(range(len(found)), list(found))
+    for row, name in enumerate(found):
+        colour = FAMILIES.get(name, NONE)
+        axes.plot([-0.006] * 2, [row - 0.36, row + 0.36], color=colour, linewidth=4, clip_on=False)
+    axes.tick_params(axis="y", length=0, pad=8)
+    patches = [matplotlib.patches.Patch(color=colour, label=name) for name, colour in SHARES.values()]
+    figure.legend(handles=patches, loc="outside upper center", ncols=5, frameon=False, handlelength=1)
+    return still(
+        figure,
+        alt="A bar a model, divided into what its scores depend on, with the drift beside it. "
+        + "; ".join(f"{name}: {_in_words(asked)}" for name, asked in found.items()),
+    )
+
+
+def _in_words(asked: Questions) -> str:
+    most = sorted(SHARES, key=lambda share: -asked.shares[share])[:2]
+    return ", ".join(f"{SHARES[share][0]} {asked.shares[share]:.2f}" for share in most)
+
+
+def two_answers(
+    whole: Mapping[str, Sequence[float]] | None = None, apart: Mapping[str, Sequence[float]] | None = None
+) -> Live:
+    """Shares by the split and by the table of scores, with the constant in them and set apart.
+
+    Args:
+        whole: "split" and "table" → the shares of the four terms.
+        apart: the same → the four, then the constant's with content and with position. Made up unless given.
+    """
+    whole = whole or {"split": (0.93, 0.06, 0.01, 0.001), "table": (0.95, 0.02, 0.01, 0.02)}
+    apart = apart or dict.fromkeys(whole, (0.4, 0.03, 0.01, 0.001, 0.52, 0.03))
+    figure = canvas(8, 3.3)
+    panels = figure.subplots(1, 2, sharey=True, width_ratios=(4, 6))
+    names = [name.replace(" → ", " →\n") for name, _ in list(SHARES.values())[:4]]
+    names += ["constant →\ncontent", "constant →\nposition"]
+    for axes, shares, title in zip(panels, (whole, apart), ("the four terms", "the constant set apart")):
+        for place, values in enumerate(zip(*shares.values())):
+            axes.plot([place, place], values, color=GREY, linewidth=1)
+        for (name, values), marker, face in zip(shares.items(), "os", ("black", "white")):
+            label = {"split": "split of GPT-2's vectors", "table": "table of scores"}[name]
+            axes.plot(values, marker, color="black", markerfacecolor=face, markersize=6, label=label)
+        count = len(next(iter(shares.values())))
+        axes.set(yscale="log", ylim=(3e-5, 1.5), xlim=(-0.5, count - 0.5), title=title)
+        axes.set_xticks(range(count), names[:count])
+        axes.tick_params(axis="x", labelsize=9)
+    panels[0].set_ylabel("share")
+    panels[0].legend(loc="lower left", frameon=False)
+    return still(
+        figure,
+        alt="Two panels with a pair of dots for each term, on a logarithmic axis. Left, the split and the table of "
+        "scores lie far apart at position with position; right, with the constant set apart, each pair lies close.",
+    )
+
+
+def table_scale(model: nn.Module | None = None) -> Live:
+    """GPT-2 with its table of positions made fainter or louder: four panels of its scores, and the shares.
+
+    Args:
+        model: a GPT-2 whose tokens are the course's characters; a small random one unless given.
+    """
+    model = copy.deepcopy(small("GPT-2") if model is None else model)
+    table = getattr(model, "transformer", model).wpe.weight
+    usual = table.detach().clone()
+    text = torch.tensor([[CHARACTERS.index(character) for character in SENTENCE]])
+    tokens = some_tokens(model, 11)
+    drawn, length = orthogonal_texts(11), len(SENTENCE)
+    visible = torch.ones(length, length, dtype=torch.bool).tril()
+    kept: dict[float, tuple] = {}
+
+    def measured(power: float) -> tuple[list[Tensor], Tensor, Tensor]:
+        """The panels, the split's shares and those of the table of scores."""
+        if power not in kept:
+            with torch.no_grad():
+                table.copy_(usual * 10**power)
+            panels = [centre(term[0, 0], visible) for term in gpt2_terms(model, text)]
+            split = torch.tensor(
+                [sum(energies(tabulate(term, drawn)).values()) for term in gpt2_terms(model, tokens[drawn])]
+            )
+            asked = questions(model, tokens=tokens).shares
+            kept[power] = panels, split / split.sum(), torch.tensor([asked[share] for share in SHARES])
+        return kept[power]
+
+    powers = [step / 4 for step in range(-8, 5)]
+    limit = max(panel.abs().max().item() for panel in measured(0.0)[0])
+    figure = canvas(8, 4.1)
+    grid = figure.add_gridspec(2, 3, width_ratios=(1, 1, 1.6))
+    moving: dict = {}
+    cells = [figure.add_subplot(grid[row, column]) for row in range(2) for column in range(2)]
+    for axes, (share, (name, _)) in zip(cells, SHARES.items()):
+        moving[share] = axes.pcolormesh([[0.0] * length] * length, cmap=SIGNED, vmin=-limit, vmax=limit)
+        axes.set(xticks=[], yticks=[], ylim=(length, 0), aspect="equal", title=name)
+        axes.spines[:].set_visible(False)
+    cells[0].set_ylabel("query")
+    cells[2].set(ylabel="query", xlabel="key")
+    cells[3].set_xlabel("key")
+    figure.colorbar(moving["content_content"], ax=cells, shrink=0.7, label="score, less its row's mean")
+    axes = figure.add_subplot(grid[:, 2])
+    names, colours = zip(*SHARES.values())
+    bars = axes.bar(range(5), [0.0] * 5, color=colours, width=0.7)
+    moving |= {f"bar {index}": bar for index, bar in enumerate(bars)}
+    (moving["split"],) = axes.plot([], [], "o", color="black", markersize=5)
+    axes.set(ylim=(0, 1.02), ylabel="share", title="bars: table of scores · dots: split")
+    axes.set_xticks(range(5), [name.replace(" → ", " →\n") for name in names], rotation=90)
+
+    def update(power: float) -> None:
+        panels, split, asked = measured(power)
+        for share, panel in zip(SHARES, panels):
+            moving[share].set_array(panel.masked_fill(~visible, torch.nan).numpy())
+        for bar, value in zip(bars, asked.tolist()):
+            bar.set_height(value)
+        moving["split"].set_data(range(4), split.tolist())
+
+    for power in powers:
+        measured(power)
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "power": slider("table of positions times", -2.0, 1.0, unit="power of ten", value=0.0, step=0.25)
+        },
+        alt="Left, four triangular heat maps of the terms of GPT-2's first layer for “the dog bit the man”, character "
+        "by character. Right, the shares of five questions as bars, found from outside, and as dots, from its vectors.",
+    )
+
+
+def clocks() -> Live:
+    """The rotations that were read in Gemma 3, layer by layer, and in Qwen2-VL, axis by axis, as hands of clocks."""
+    length = 64
+    gemma, qwen = small("Gemma 3"), small("Qwen2-VL")
+    layers = [rotation(gemma, layer=layer, length=length) for layer in range(gemma.config.num_hidden_layers)]
+    counts, still_there = torch.arange(length), torch.zeros(length, dtype=torch.long)
+    along = [torch.stack([counts if one == axis else still_there for one in AXES]) for axis in AXES]
+    axes_of_qwen = {name: rotation(qwen, positions=positions) for name, positions in zip(AXES, along)}
+    figure = canvas(8, 3.5)
+    moving: dict = {}
+    for row, axes in zip(("Gemma 3", "Qwen2-VL"), figure.subplots(2, 1)):
+        _dials(axes, 8)
+        moving[row] = axes.add_collection(LineCollection([], linewidths=3, capstyle="round"))
+        moving[f"{row}, readout"] = axes.text(-1.2, 1.75, " ", va="center")
+        for pair in range(8):
+            moving[f"{row}, {pair}"] = axes.text(2.6 * pair, -1.75, " ", ha="center", va="center")
+
+    def show(row: str, found, position: int, words: str) -> None:
+        angles = dict(zip(found.pairs[:, 0].tolist(), found.angles[position].tolist()))
+        speeds = dict(zip(found.pairs[:, 0].tolist(), found.speeds.tolist()))
+        hands = [
+            [(2.6 * pair, 0), (2.6 * pair + math.cos(angles.get(pair, 0)), math.sin(angles.get(pair, 0)))]
+            for pair in range(8)
+        ]
+        moving[row].set_segments(hands)
+        moving[row].set_color([TURNED if pair in angles else "#BBBBBB" for pair in range(8)])
+        for pair in range(8):
+            turn = _short(2 * math.pi / speeds[pair]) if pair in speeds else "still"
+            moving[f"{row}, {pair}"].set_text(turn)
+        moving[f"{row}, readout"].set_text(words)
+
+    def update(layer: int, axis: str, position: int) -> None:
+        found = layers[layer]
+        words = f"Gemma 3, layer {layer}, position {position}: base {_round(found.base)}"
+        show("Gemma 3", found, position, words)
+        found = axes_of_qwen[axis]
+        turned = ", ".join(map(str, found.pairs[:, 0].tolist()))
+        show("Qwen2-VL", found, position, f"Qwen2-VL, {position} along {axis}: pairs {turned} turn")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "layer": slider("layer of Gemma 3", 0, len(layers) - 1),
+            "axis": choice("axis of Qwen2-VL", AXES),
+            "position": slider("position", 0, length - 1, value=5, stops=(0, 1, 20, 63)),
+        },
+        alt="Two rows of eight clocks, one a pair of dimensions, with the positions that a full turn takes below each. "
+        "Above, a layer of Gemma 3; its last layer's clocks are slower. Below, Qwen2-VL along one of its three axes, "
+        "where only some of the clocks move.",
+    )
+
+
+def _dials(axes: Axes, count: int) -> None:
+    turn = torch.linspace(0, 2 * math.pi, 61)
+    for place in range(count):
+        axes.plot(2.6 * place + turn.cos().numpy(), turn.sin().numpy(), color=GREY, linewidth=0.8)
+    axes.set(xlim=(-1.3, 2.6 * count + 1.6), ylim=(-2.1, 2.1), aspect="equal", xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    axes.text(2.6 * count - 1.1, -1.75, "positions a turn", va="center")
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}" if number < 10 else f"{number:,.0f}" if number < 9999 else f"{number / 1000:,.0f}k"
+
+
+def _round(base: float | None) -> str:
+    return "none" if base is None else f"{round(base, 1 - len(str(int(base))) + 2):,.0f}"
+
+
+def left_padding(models: Mapping[str, nn.Module] | None = None) -> Live:
+    """What three models expect of each character, with padding in front of the text.
+
+    Args:
+        models: three by name, which predict the course's characters; small random ones unless given.
+    """
+    if models is None:
+        models = {name: small(name, predicts=True) for name in ("GPT-2", "OPT", "Llama")}
+    text, count, length = character_text(held_out=True), 8, 44
+    starts = torch.linspace(0, len(text) - length - 1, count).long()[:, None]
+    passages, following = (text[starts + shift + torch.arange(length)] for shift in (0, 1))
+    expected = {
+        name: [next_log_probabilities(model, passages, padding=padding) for padding in PADDINGS]
+        for name, model in models.items()
+    }
+    came = {
+        name: [each.gather(-1, following[..., None])[..., 0] for each in given]
+        for name, given in expected.items()
+    }
+    figure = canvas(8, 3.0)
+    moving = {}
+    for axes, name in zip(figure.subplots(1, len(models), sharey=True), models):
+        axes.plot(came[name][0][0].numpy(), color=GREY, linewidth=3, alpha=0.5, label="no padding")
+        (line,) = axes.plot([], [], color=FAMILIES.get(name, NONE), linewidth=1.3, label="padded")
+        moving[name] = line
+        moving[f"{name}, readout"] = axes.text(0.02, 0.03, " \n ", transform=axes.transAxes)
+        axes.set(xlim=(0, length - 1), ylim=(-12, 0.3), xlabel="place in the text", title=name)
+    figure.axes[0].set_ylabel("log-probability\nof what came (nats)")
+    figure.axes[0].legend(loc="lower right", frameon=False, bbox_to_anchor=(1, 0.16))
+
+    def update(padding: int) -> None:
+        for name in models:
+            moving[name].set_data(range(length), came[name][padding][0].tolist())
+            change = (expected[name][padding] - expected[name][0]).abs().max()
+            loss = (came[name][0] - came[name][padding]).mean()
+            largest = f"{change:.2f}" if change > 0.005 else "below 0.01"
+            moving[f"{name}, readout"].set_text(f"largest change {largest}\nloss {loss:+.3f}")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={"padding": slider("padding", 0, PADDINGS[-1], unit="tokens", value=8)},
+        alt="The log-probability of each next character of a text, without padding in grey and with it in colour, for "
+        + ", ".join(models)
+        + ". Below each stand the largest change of any log-probability in eight texts and the change of the loss.",
+    )
