@@ -1,4 +1,4 @@
-"""Every command in the README: make starts what it should, the others name what exists, and a test runs them."""
+"""Every command in README, TEACHING and CONTRIBUTING: make starts what it should, the others name what exists, and a test runs them."""
 
 import os
 import re
@@ -13,6 +13,9 @@ from courseware import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = "\n".join(
+    (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "TEACHING.md", "CONTRIBUTING.md")
+)
 
 # What make starts, with the Python of which environment, and the tests that run the same for real.
 MAKE = {
@@ -40,6 +43,22 @@ MAKE = {
         ".venv -m courseware.bench",
         "courseware/test_bench.py: test_moves_are_measured_in_a_kernel",
     ),
+    "FRESH=1 make notebooks": (
+        ".venv -m courseware.notebooks",
+        "courseware/test_execution.py: test_two_runs_leave_the_same_bytes",
+    ),
+    "make replicate": (
+        ".venv -m courseware.replicate",
+        "courseware/test_replicate.py: test_a_claim_that_holds_in_half_of_the_sets_is_reported",
+    ),
+    "make replicate SETS=16": (
+        ".venv -m courseware.replicate --sets 16",
+        "courseware/test_replicate.py: test_a_claim_that_holds_in_half_of_the_sets_is_reported",
+    ),
+    "DASK_SCHEDULER_ADDRESS=tcp://host:8786 make replicate": (
+        ".venv -m courseware.replicate",
+        "courseware/test_replicate.py: test_an_address_in_the_environment_is_used",
+    ),
     "make site": (
         ".venv -m courseware.site.pages",
         "courseware/site/test_pages.py: test_a_page_over_the_limit_fails",
@@ -53,10 +72,20 @@ OTHERS = {
     "POSENC_STRICT=1": ("src/posenc/exercises.py", 'os.environ.get("POSENC_STRICT") == "1"'),
     "conda env create -f environment.yml": ("environment.yml", "  - conda-forge\n"),
     "conda activate posenc": ("environment.yml", "name: posenc\n"),
+    "CHAPTER=03": ("Makefile", "courseware.replicate $(CHAPTER)"),
+    "PACE=3": ("Makefile", "--pace $(PACE)"),
+    "STEPS=4": ("Makefile", "--steps $(STEPS)"),
+    ".venv\\Scripts\\activate": ("README.md", "On Windows"),
+    "python -m venv .venv": ("src/courseware/install.py", '"-m", "venv"'),
+    "pip install -c constraints.txt -e .[models]": ("pyproject.toml", "\nmodels = ["),
+    "KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py": (
+        "tests/posenc/chapters/test_pictures.py",
+        "KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py",
+    ),
     "jupyter lab notebooks": ("pyproject.toml", '"jupyterlab>='),
     'sudo -E /opt/tljh/user/bin/pip install -c constraints.txt ".[models]"': ("constraints.txt", "\ntorch=="),
-    "sudo tljh-config set limits.memory 1G": ("README.md", "plan for 1 GB a user"),
-    "sudo tljh-config reload": ("README.md", "sudo tljh-config set "),
+    "sudo tljh-config set limits.memory 2G": ("TEACHING.md", "singleuser.memory.limit: 2G"),
+    "sudo tljh-config reload": ("TEACHING.md", "sudo tljh-config set "),
     "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .[models]\n"),
     "sudo apt install chromium": (".ci/run", "--no-install-recommends chromium "),
 }
@@ -72,7 +101,7 @@ def commands(text):
 
 
 def test_every_command_is_known():
-    found, known = set(commands(README)), {*MAKE, *OTHERS}
+    found, known = set(commands(DOCUMENTS)), {*MAKE, *OTHERS}
     named = {command for command in found if any(each.startswith(f"{command} ") for each in MAKE)}
     assert found - named <= known
     assert known <= found, "and what the README says no longer is not here"

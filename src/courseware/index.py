@@ -63,24 +63,22 @@ def with_index(notebook: NotebookNode) -> NotebookNode:
 
 def index(claims: Iterable[Stored]) -> str:
     """The index as markdown: folded, by section, the cases of a loop below their sentence. Empty without claims."""
-    lines, heading, before, count = [], None, None, 0
+    sections: dict[str, dict[tuple, list[Claim]]] = {}
     for one in claims:
-        if one.heading != heading:
-            heading, before = one.heading, None
-            lines += ["", f"**[{_plain(heading)}](#{anchor(heading)})**", ""]
-        if not one.claim.case:
-            lines.append(f"- {escaped(words(one.claim))}")
-            count += 1
-        else:
-            if (one.cell, one.place) != before:
-                lines.append(f"- {escaped(one.claim.sentence)}")
-                count += 1
-            lines.append(f"  - {escaped(words(one.claim, sentence=False))}")
-        before = (one.cell, one.place)
-    if not lines:
+        sections.setdefault(one.heading, {}).setdefault((one.cell, one.place), []).append(one.claim)
+    if not sections:
         return ""
-    title = f"<summary>All claims of this chapter ({count}), with what was measured</summary>"
-    return "\n".join(["<details>", title, *lines, "", "</details>"])
+    count = sum(map(len, sections.values()))
+    lines = ["<details>", f"<summary>All claims of this chapter ({count}), with what was measured</summary>"]
+    for heading, sentences in sections.items():
+        lines += ["", f"**[{_plain(heading)}](#{anchor(heading)})**", ""]
+        for cases in sentences.values():
+            if cases[0].case:
+                lines.append(f"- {escaped(cases[0].sentence)}")
+                lines += [f"  - {escaped(words(claim, sentence=False))}" for claim in cases]
+            else:
+                lines += [f"- {escaped(words(claim))}" for claim in cases]
+    return "\n".join([*lines, "", "</details>"])
 
 
 def anchor(heading: str) -> str:

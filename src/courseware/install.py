@@ -8,7 +8,6 @@ It runs under whatever python3 a machine has, before anything is installed. So i
 library and uses no syntax newer than Python 3.6: an old interpreter must get far enough to say that it is old.
 """
 
-import fcntl
 import glob
 import hashlib
 import os
@@ -17,9 +16,14 @@ import socket
 import subprocess
 import sys
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VENV = os.path.join(ROOT, ".venv")
-PYTHON = os.path.join(VENV, "bin", "python")
+PYTHON = os.path.join(VENV, "Scripts" if os.name == "nt" else "bin", "python")
 STAMP = os.path.join(VENV, "installed")
 CLASSROOM = os.path.join(ROOT, ".venv-classroom")
 
@@ -220,7 +224,8 @@ def say(sentence):
 
 
 def main(arguments):
-    fcntl.flock(os.open(ROOT, os.O_RDONLY), fcntl.LOCK_EX)  # one install at a time, until this process ends
+    if fcntl:
+        fcntl.flock(os.open(ROOT, os.O_RDONLY), fcntl.LOCK_EX)  # one install at a time, until this process ends
     try:
         if arguments[:1] == ["lab"] and len(arguments) <= 2:
             lab(arguments[1] if len(arguments) == 2 else None)

@@ -73,6 +73,14 @@ def test_the_index_is_folded_and_by_section():
     assert made.cells[-1].metadata.tags == [index.TAG]
 
 
+def test_two_sentences_that_a_loop_claims_in_turn_stand_once_each():
+    made = chapter()
+    turns = [output(sentence, 1, below=2, case=case) for case in "ab" for sentence in ("this", "that")]
+    made.cells[5].outputs = turns
+    shown = "- this\n  - a: 1 \\< 2\n  - b: 1 \\< 2\n- that\n  - a: 1 \\< 2\n  - b: 1 \\< 2\n"
+    assert shown in with_index(made).cells[-1].source
+
+
 def test_the_index_takes_the_place_of_an_older_one_and_goes_with_the_claims():
     made = with_index(chapter())
     made.cells[-1].source = "old"

@@ -36,6 +36,11 @@ LINES = 12  # of code that a page shows without being asked
 FIRST = "two_positions()"  # makes the figure that stands where the README has a picture
 
 
+# What a sentence asks that only a notebook can do; a page leaves such sentences out.
+ASKS = r"Run →|press Enter|\b[Rr]un (the (cell|check|chapter)|it again)|replace the `raise`"
+SENTENCE = re.compile(r" *[^\s.!?*](?:[^.!?\n]|[.!?](?![\s*]|$))*[.!?](?=[\s*]|$)", re.MULTILINE)
+
+
 class Renderer(IPythonRenderer):
     """Markdown as a page needs it: formulas as MathML, headings with the anchors of JupyterLab, links to pages."""
 
@@ -61,6 +66,7 @@ def page_of(url: str) -> str:
 
 def markdown(source: str) -> str:
     """HTML of a cell's Markdown; the pictures that it names are in it."""
+    source = SENTENCE.sub(lambda sentence: "" if re.search(ASKS, sentence[0]) else sentence[0], source)
     renderer = Renderer(escape=False, embed_images=True, path=str(ROOT))
     return MarkdownWithMath(renderer=renderer).render(source)
 

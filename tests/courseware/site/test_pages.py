@@ -53,6 +53,12 @@ def test_markdown_needs_no_script():
     assert 'src="data:image/png;base64,' in pages.markdown("![A picture.](README.png)")
 
 
+def test_a_page_asks_for_nothing_that_it_cannot_do():
+    source = "Type 0.5 words, and press Enter. Look at x.y.\n\n*Move it. Run the cell for yours.* Or run far."
+    assert pages.markdown(source) == "<p>Look at x.y.</p>\n<p><em>Move it.</em> Or run far.</p>\n"
+    assert pages.markdown("Choose *Run → Run All* and wait. So.") == "<p>So.</p>\n"
+
+
 def a_notebook(*cells):
     return v4.new_notebook(cells=[v4.new_markdown_cell("# A title\n\n## First\n\n## Second"), *cells])
 
@@ -229,13 +235,16 @@ def move(control: Locator) -> None:
 def test_a_page_needs_nothing_but_itself(page):
     assert [url for url in page.asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert page.said == []
+    assert not re.search("Run →|press Enter|run the (cell|check)|Run the", page.inner_text("main"))
 
 
 @in_browser
 @pytest.mark.parametrize("width", [360, 800, 1920])
 def test_a_page_fits_its_window(page, width):
     page.set_viewport_size({"width": width, "height": 900})
-    beyond = "e => e.getBoundingClientRect().right > innerWidth && e.checkVisibility() && !e.closest('.picture')"
+    beyond = (
+        "e => e.getBoundingClientRect().right > innerWidth && e.checkVisibility() && !e.closest('.picture')"
+    )
     wide = page.evaluate(f"[...document.body.querySelectorAll('*')].filter({beyond}).map(e => e.outerHTML)")
     assert [element[:100] for element in wide] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

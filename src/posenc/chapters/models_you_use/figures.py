@@ -94,13 +94,12 @@ def diagonals() -> Live:
     )
 
 
-def who_asks(found: Mapping[str, Questions] | None = None) -> Live:
+def who_asks(found: Mapping[str, Questions]) -> Live:
     """The shares of each model's questions, and how far its places count for themselves.
 
     Args:
-        found: name of the model → what `posenc.probe.questions` found; a few small ones unless given.
+        found: name of the model → what `posenc.probe.questions` found.
     """
-    found = found or {name: questions(small(name)) for name in ("GPT-2", "Llama", "BLOOM")}
     figure = canvas(8, 1.1 + 0.27 * len(found))
     axes = figure.add_subplot()
     for row, asked in enumerate(found.values()):
@@ -132,17 +131,13 @@ def _in_words(asked: Questions) -> str:
     return ", ".join(f"{SHARES[share][0]} {asked.shares[share]:.2f}" for share in most)
 
 
-def two_answers(
-    whole: Mapping[str, Sequence[float]] | None = None, apart: Mapping[str, Sequence[float]] | None = None
-) -> Live:
+def two_answers(whole: Mapping[str, Sequence[float]], apart: Mapping[str, Sequence[float]]) -> Live:
     """Shares by the split and by the table of scores, with the constant in them and set apart.
 
     Args:
         whole: "split" and "table" → the shares of the four terms.
-        apart: the same → the four, then the constant's with content and with position. Made up unless given.
+        apart: the same → the four, then the constant's with content and with position.
     """
-    whole = whole or {"split": (0.93, 0.06, 0.01, 0.001), "table": (0.95, 0.02, 0.01, 0.02)}
-    apart = apart or dict.fromkeys(whole, (0.4, 0.03, 0.01, 0.001, 0.52, 0.03))
     figure = canvas(8, 3.3)
     panels = figure.subplots(1, 2, sharey=True, width_ratios=(4, 6))
     names = [name.replace(" → ", " →\n") for name, _ in list(SHARES.values())[:4]]
@@ -166,13 +161,13 @@ def two_answers(
     )
 
 
-def table_scale(model: nn.Module | None = None) -> Live:
+def table_scale(model: nn.Module) -> Live:
     """GPT-2 with its table of positions made fainter or louder: four panels of its scores, and the shares.
 
     Args:
-        model: a GPT-2 whose tokens are the course's characters; a small random one unless given.
+        model: a GPT-2 whose tokens are the course's characters. It is not changed.
     """
-    model = copy.deepcopy(small("GPT-2") if model is None else model)
+    model = copy.deepcopy(model)
     table = getattr(model, "transformer", model).wpe.weight
     usual = table.detach().clone()
     text = torch.tensor([[CHARACTERS.index(character) for character in SENTENCE]])
@@ -309,14 +304,12 @@ def _round(base: float | None) -> str:
     return "none" if base is None else f"{round(base, 1 - len(str(int(base))) + 2):,.0f}"
 
 
-def left_padding(models: Mapping[str, nn.Module] | None = None) -> Live:
+def left_padding(models: Mapping[str, nn.Module]) -> Live:
     """What three models expect of each character, with padding in front of the text.
 
     Args:
-        models: three by name, which predict the course's characters; small random ones unless given.
+        models: three by name, which predict the course's characters.
     """
-    if models is None:
-        models = {name: small(name, predicts=True) for name in ("GPT-2", "OPT", "Llama")}
     text, count, length = character_text(held_out=True), 8, 44
     starts = torch.linspace(0, len(text) - length - 1, count).long()[:, None]
     passages, following = (text[starts + shift + torch.arange(length)] for shift in (0, 1))

@@ -1,22 +1,25 @@
 """What chapter 9's figures show, compared with what the probe says. They need transformers, and take seconds."""
 
+import functools
 import math
+from pathlib import Path
 
 import pytest
 import torch
+from pictures import load
 
 from posenc.chapters.models_you_use import figures
 from posenc.checkpoints import small
 from posenc.live import ADDED
-from posenc.probe import Questions, questions, scores
+from posenc.probe import questions, scores
+
+made_up = load(Path(__file__).with_name("made_up.py"))
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.slow
 
 
-def asked(**shares):
-    given = dict.fromkeys(figures.SHARES, 0.0) | {"others": 0.0} | shares
-    return Questions(**given, any_token=0, any_place=0, drift=math.nan, relative=False, model="M", layer=0)
+asked = functools.partial(made_up.asked, math.nan)
 
 
 def test_upright_stripes_become_diagonal_ones():
@@ -57,7 +60,7 @@ def test_two_answers_stand_where_they_were_measured():
 
 
 def test_the_scale_of_the_table_moves_shares_from_contents_to_places():
-    live = figures.table_scale()
+    live = figures.table_scale(small("GPT-2"))
     heights = {}
     for power in (-2.0, 0.0, 1.0):
         live.set(power=power)
@@ -71,7 +74,7 @@ def test_the_scale_of_the_table_moves_shares_from_contents_to_places():
 
 
 def test_the_four_panels_sum_to_what_the_softmax_sees():
-    live = figures.table_scale()
+    live = figures.table_scale(small("GPT-2"))
     live.set(power=0.0)
     shares = list(figures.SHARES)[:4]
     panels = sum(torch.tensor(live.artists[share].get_array().filled(0)).reshape(19, 19) for share in shares)
@@ -111,7 +114,7 @@ def test_the_clocks_of_gemmas_last_layer_are_slower_and_an_axis_moves_its_own_pa
 
 
 def test_padding_moves_the_model_that_counts_tokens():
-    live = figures.left_padding()
+    live = made_up.left_padding()
     lines = {}
     for padding in (0, 13):
         live.set(padding=padding)
