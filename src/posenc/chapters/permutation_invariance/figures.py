@@ -188,7 +188,7 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
         },
         controls={
             "sentence": sentence or sentence_box(),
-            "shuffle": slider("shuffle", 0, 20),
+            "shuffle": slider("shuffle", 0, 20, value=1),
             "keep_last": switch("keep the last word last", value=True),
         },
         relayout=["sentence"],
