@@ -41,7 +41,7 @@ replicate: ready ## run every claim about a training again with other seeds (SET
 assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01)
 	@$(classroom) -m courseware.classroom.release "$(CHAPTER)"
 
-grade: classroom ## give marks and feedback for a folder of submissions (CHAPTER=01 FROM=folder, JOBS=2)
+grade: classroom ## give marks and feedback for a folder of submissions (CHAPTER=01 FROM=folder JOBS=2 SANDBOX=none)
 	@$(classroom) -m courseware.classroom.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
 
 load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)

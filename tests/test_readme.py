@@ -33,6 +33,10 @@ MAKE = {
         ".venv-classroom -m courseware.classroom.grade 04 folder-of-what-came-back",
         "courseware/classroom/test_grade.py: graded",
     ),
+    "SANDBOX=none make grade CHAPTER=04 FROM=folder-of-what-came-back": (
+        ".venv-classroom -m courseware.classroom.grade 04 folder-of-what-came-back",
+        "courseware/classroom/test_grade.py: test_names_are_no_formulas_and_a_missing_sandbox_is_noted",
+    ),
     "make check": (".venv -m pytest -n 2 -m not slow tests", "test_readme.py: test_make_starts_it"),
     "make test": (".venv -m pytest -m browser tests", "test_readme.py: test_make_starts_it"),
     "make notebooks CHAPTER=01": (
@@ -87,7 +91,8 @@ OTHERS = {
     "sudo tljh-config set limits.memory 2G": ("TEACHING.md", "singleuser.memory.limit: 2G"),
     "sudo tljh-config reload": ("TEACHING.md", "sudo tljh-config set "),
     "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .[models]\n"),
-    "sudo apt install chromium": (".ci/run", "--no-install-recommends chromium "),
+    "sudo apt install chromium": (".ci/run", "--no-install-recommends bubblewrap chromium "),
+    "sudo apt install bubblewrap": (".ci/run", "--no-install-recommends bubblewrap chromium "),
 }
 
 

@@ -225,7 +225,9 @@ def say(sentence):
 
 def main(arguments):
     if fcntl:
-        fcntl.flock(os.open(ROOT, os.O_RDONLY), fcntl.LOCK_EX)  # one install at a time, until this process ends
+        fcntl.flock(
+            os.open(ROOT, os.O_RDONLY), fcntl.LOCK_EX
+        )  # one install at a time, until this process ends
     try:
         if arguments[:1] == ["lab"] and len(arguments) <= 2:
             lab(arguments[1] if len(arguments) == 2 else None)

@@ -259,4 +259,6 @@ def _same(before: Any, after: Any) -> bool:
         return before.shape == after.shape and bool(
             ((before == after) | (before.isnan() & after.isnan())).all()
         )
+    if isinstance(before, dict):
+        return before.keys() == after.keys() and all(_same(before[key], after[key]) for key in before)
     return callable(before) or before == after

@@ -44,7 +44,7 @@ class Place:
     user: int  # the kernel's user number, or 0 for the grader's own
     hide: tuple[str, ...]
     keep: tuple[str, ...]
-    layers: tuple[str, ...]
+    isolated: bool  # behind bubblewrap
     python: str
 
 
@@ -82,6 +82,8 @@ class Watch(threading.Thread):
         while not self.done.wait(0.1):
             processes = psutil.Process().children(recursive=True)
             memory = sum(map(_memory, processes))
+            if memory > self.limits.gigabytes * 1e9:  # pages that several share count for each: look closer
+                memory = sum(map(_own_memory, processes))
             self.peak = max(self.peak, memory)
             if memory > self.limits.gigabytes * 1e9:
                 self.reason = f"it took more than {self.limits.gigabytes:g} GB of memory"
@@ -97,6 +99,14 @@ class Watch(threading.Thread):
 def _memory(process: psutil.Process) -> int:
     try:
         return process.memory_info().rss
+    except psutil.Error:
+        return 0
+
+
+def _own_memory(process: psutil.Process) -> int:
+    """Of a page that several processes share, its share."""
+    try:
+        return process.memory_full_info().pss
     except psutil.Error:
         return 0
 
@@ -142,7 +152,8 @@ def _settings(place: Place, limits: Limits) -> Config:
         "user": place.user,
         "hide": place.hide,
         "keep": place.keep,
-        "layers": place.layers,
+        "isolated": place.isolated,
+        "disk": int(limits.gigabytes * 1e8),
         "python": place.python,
         "memory": int(limits.gigabytes * 1e9),
         "environment": {

@@ -144,7 +144,7 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
     shutil.copy(template.parents[2] / "gradebook.db", course)
     nbformat.write(notebook, handed_in)
     shutil.copytree(kernels / "home", own / "home")
-    for folder in ("work", "tmp", "run"):
+    for folder in ("work", "tmp", "run", "given"):
         (own / folder).mkdir()
     for beside, path in files.items():
         (own / "work" / beside).parent.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,9 @@ class Grader:
         self.hide = tuple(
             os.path.realpath(p) for p in [*hide, ROOT, tempfile.gettempdir(), Path.home(), "/dev/shm"]
         )
-        self.layers = tuple(sandbox.layers())
+        self.isolated = os.environ.get("SANDBOX") != "none"
+        if self.isolated and (problem := sandbox.missing()):
+            raise ClassroomError(problem)
 
     def result(self, submission: Submission) -> Path:
         return self.graded / "results" / f"{submission.student}.json"
@@ -280,8 +282,8 @@ class Grader:
             user=FIRST_USER + number if os.geteuid() == 0 else 0,
             hide=self.hide,
             keep=(str(own), *keep),
-            layers=self.layers,
-            python=install.PYTHON,
+            isolated=self.isolated,
+            python=os.path.join(os.path.realpath(install.VENV), "bin", "python"),
         )
 
     def _keep(self, submission: Submission, found: dict, start: float, course: Path | None) -> dict:
@@ -327,16 +329,21 @@ def _exercise(grade_id: str) -> str:
     return grade_id.removeprefix("check_")
 
 
-def write_marks(path: Path, results: dict[str, dict]) -> None:
-    """One line for each student, in the order given."""
+def _plain(name: str) -> str:
+    """A name that no spreadsheet takes for a formula."""
+    return f"'{name}" if name[:1] in "=+-@\t\r" else name
+
+
+def write_marks(path: Path, results: dict[str, dict], *, isolated: bool = True) -> None:
+    """One line for each student, in the order given; the last column says where there was no sandbox."""
     exercises = list(dict.fromkeys(name for result in results.values() for name in result["marks"]))
     with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["student", "mark", "points", *map(_exercise, exercises), "seconds", "reason"])
+        table, sandbox_word = csv.writer(file), "bubblewrap" if isolated else "none"
+        table.writerow(["student", "mark", "points", *map(_exercise, exercises), "seconds", "reason", "sandbox"])
         for student, result in results.items():
             got = [result["marks"][name][0] for name in exercises]
             points = sum(most for _, most in result["marks"].values())
-            table.writerow([student, mark(result), points, *got, result["seconds"], why(result)])
+            table.writerow([_plain(student), mark(result), points, *got, result["seconds"], why(result), sandbox_word])
 
 
 def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> None:
@@ -354,18 +361,18 @@ def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> Non
         gradebook.db.commit()
 
 
-def says(layers: tuple[str, ...]) -> str:
+def kept_from(isolated: bool) -> str:
     """What the submissions are kept from, in a sentence for the teacher."""
     user = "a user of their own each" if os.geteuid() == 0 else "your user"
-    if "--pid" in layers:
-        return (
-            f"Submissions run as {user}, without network, and see neither each other nor the class's files."
-        )
-    if layers:
-        return f"Submissions run as {user}, without network; they see which processes run, but not the class's files."
-    return f"Submissions run as {user}. This system lets nobody make namespaces, so they HAVE the network" + (
-        " and can read what others may read." if os.geteuid() == 0 else " and can read all that you can read."
-    )
+    if isolated:
+        return f"Submissions run behind bubblewrap, as {user}: no network, and none of the class's files or yours."
+    return f"SANDBOX=none: submissions run as {user}, HAVE the network and can read and change what that user can."
+
+
+def _count(word: str) -> int:
+    if not word.isdigit() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"JOBS is the number of submissions graded at once, 1 or more, not {word}")
+    return int(word)
 
 
 def main(arguments: list[str]) -> None:
@@ -373,7 +380,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("chapter")
     parser.add_argument("folder")
     parser.add_argument("--classroom", type=Path, default=CLASSROOM)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--workers", type=_count, default=os.cpu_count())
     parser.add_argument("--cell-seconds", type=int, default=30)
     parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--gigabytes", type=float, default=2.0)
@@ -408,7 +415,7 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     graded = classroom / "graded" / path.stem
     template = new_template(source, scratch)
     grader = Grader(source, template, graded, [classroom, folder], limits)
-    print(says(grader.layers))
+    print(kept_from(grader.isolated))
     results = {submission.student: grader.done(submission) for submission in submissions}
     left = [submission for submission in submissions if results[submission.student] is None]
     if len(left) < len(submissions):
@@ -424,7 +431,7 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
             )
             tqdm.write(line.rstrip())
             bar.update()
-    write_marks(graded / "marks.csv", results)
+    write_marks(graded / "marks.csv", results, isolated=grader.isolated)
     write_gradebook(graded / "gradebook.db", template, results)
     for other in others:
         print(f"{other} is neither a notebook nor a folder: not graded")

@@ -199,15 +199,7 @@ REASONS = {
 @pytest.mark.parametrize("student", REASONS)
 def test_the_reason_of_a_missing_mark_is_told(graded, student):
     reason = table(graded[0])[student]["reason"]
-    if student == "spy" and "--net" not in graded_layers():
-        pytest.skip("this system lets nobody make namespaces")
     assert REASONS[student] in reason and bool(reason) == bool(REASONS[student])
-
-
-def graded_layers():
-    from courseware.classroom import sandbox
-
-    return sandbox.layers()
 
 
 @pytest.mark.slow
@@ -359,7 +351,7 @@ def test_a_submission_is_laid_out_for_the_grader_and_for_its_kernel(tmp_path, te
     assert seen.cells[1].metadata == {"nbgrader": {"grade_id": "one", "points": 1}}
     assert seen.cells[0].source == "é"
     assert {str(path.relative_to(own)) for path in own.rglob("*")} == {
-        *("home", "home/fonts", "tmp", "run", "work"),
+        *("home", "home/fonts", "tmp", "run", "work", "given"),
         *("work/data", "work/data/deep", "work/data/deep/a.csv", "work/data/deep/b.csv"),
     }
     assert (own / "work" / "data" / "deep" / "a.csv").read_text() == "a.csv"
@@ -405,25 +397,30 @@ def test_a_result_counts_until_submission_or_assignment_change(tmp_path, templat
 
 
 @pytest.mark.parametrize(
-    ("layers", "user", "words"),
+    ("isolated", "user", "words"),
     [
-        (
-            ("--net", "--pid"),
-            0,
-            "as a user of their own each, without network, and see neither each other nor",
-        ),
-        (
-            ("--net",),
-            1000,
-            "as your user, without network; they see which processes run, but not the class's",
-        ),
-        ((), 0, "as a user of their own each. .* HAVE the network and can read what others may read"),
-        ((), 1000, "as your user. .* HAVE the network and can read all that you can read"),
+        (True, 0, "Submissions run behind bubblewrap, as a user of their own each: no network"),
+        (True, 1000, "Submissions run behind bubblewrap, as your user: no network"),
+        (False, 1000, "SANDBOX=none: submissions run as your user, HAVE the network"),
     ],
 )
-def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, layers, user, words):
+def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, isolated, user, words):
     monkeypatch.setattr(grade.os, "geteuid", lambda: user)
-    assert re.match(f"Submissions run {words}", grade.says(layers))
+    assert grade.kept_from(isolated).startswith(words)
+
+
+def test_names_are_no_formulas_and_a_missing_sandbox_is_noted(tmp_path):
+    result = grade.failure({"check_a": 2.0}, "it crashed") | {"seconds": 2.0}
+    grade.write_marks(tmp_path / "marks.csv", {"=1+1": result}, isolated=False)
+    header, line = (tmp_path / "marks.csv").read_text().splitlines()
+    assert header.endswith(",sandbox") and line.startswith("'=1+1,") and line.endswith(",none")
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two"])
+def test_no_jobs_are_refused(jobs, capsys):
+    with pytest.raises(SystemExit):
+        grade.main(["01", ".", "--workers", jobs])
+    assert "1 or more" in capsys.readouterr().err
 
 
 def test_marks_as_a_table(tmp_path):
@@ -437,10 +434,10 @@ def test_marks_as_a_table(tmp_path):
     grade.write_marks(tmp_path / "marks.csv", results)
     with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
         header, *lines = csv.reader(file)
-    assert header == ["student", "mark", "points", "a", "b", "seconds", "reason"]
+    assert header == ["student", "mark", "points", "a", "b", "seconds", "reason", "sandbox"]
     assert lines == [
-        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "a: half of it; b: no"],
-        ["x", "0.0", "5.0", "0.0", "0.0", "2.0", "it crashed"],
+        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "a: half of it; b: no", "bubblewrap"],
+        ["x", "0.0", "5.0", "0.0", "0.0", "2.0", "it crashed", "bubblewrap"],
     ]
 
 

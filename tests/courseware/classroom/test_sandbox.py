@@ -31,6 +31,16 @@ def writes(path, size=1):
     except OSError:
         return False
 secret, kept, own = PATHS
+def filled(folder):
+    done = 0
+    try:
+        while done < 40:
+            with open(f"{folder}/{done}", "wb") as file:
+                file.write(bytes(10_000_000))
+            done += 1
+    except OSError:
+        pass
+    return done
 print(json.dumps({
     "user": os.getuid(),
     "work": os.getcwd(),
@@ -39,6 +49,7 @@ print(json.dumps({
     "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
     "secret": reads(secret),
     "kept": reads(kept),
+    "sockets": [[path, *os.listdir(path)] for path in ("/run", "/var/tmp", "/tmp", "/dev/shm")],
     "unmounts": os.system(f"umount {os.path.dirname(secret)} 2>/dev/null"),
     "still secret": reads(secret),
     "writes kept": writes(kept + "more"),
@@ -47,6 +58,8 @@ print(json.dumps({
     "memory": fills(100_000_000) > 0,
     "much memory": fills(2_000_000_000) > 0,
     "mounts": os.system("mount -t tmpfs none /mnt 2>/dev/null"),
+    "leaves": [path for path in ("/run/a", "/var/tmp/a", "/dev/shm/a", "/etc/a", "/usr/a") if ISOLATED and writes(path)],
+    "fills": filled(own + "/work"),
 }))
 """
 
@@ -61,7 +74,7 @@ def place():
     """A folder that every user may enter, with a secret in one part and the sandbox's own in another."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
-    for name in ("hidden/kept", "own/work", "own/home", "own/tmp"):
+    for name in ("hidden/kept", "own/work", "own/home", "own/tmp", "own/run", "own/given"):
         (folder / name).mkdir(parents=True)
     (folder / "hidden" / "secret").write_text("the marks")
     (folder / "hidden" / "kept" / "text").write_text("the course")
@@ -70,7 +83,7 @@ def place():
     shutil.rmtree(folder)
 
 
-def spy(place, layers, *, started_by=0):
+def spy(place, isolated, *, started_by=0):
     """What the program in the sandbox reports."""
     root = started_by == 0 and os.geteuid() == 0
     settings = {
@@ -78,12 +91,13 @@ def spy(place, layers, *, started_by=0):
         "user": 51_234 if root else 0,
         "hide": [str(place / "hidden"), str(place / "missing")],
         "keep": [str(place / "hidden" / "kept")],
-        "layers": layers,
+        "isolated": isolated,
+        "disk": 150_000_000,
         "memory": 1_000_000_000,
         "environment": {"PATH": os.defpath},
     }
     paths = [str(place / "hidden" / "secret"), str(place / "hidden" / "kept" / "text"), str(place / "own")]
-    program = ["/usr/bin/python3", "-I", "-c", SPY.replace("PATHS", repr(paths))]
+    program = ["/usr/bin/python3", "-I", "-c", SPY.replace("PATHS", repr(paths)).replace("ISOLATED", repr(isolated))]
     user = {"user": started_by, "group": started_by, "extra_groups": []} if started_by else {}
     if started_by:
         subprocess.run(["chown", "-R", str(started_by), place / "own"], check=True)
@@ -93,16 +107,6 @@ def spy(place, layers, *, started_by=0):
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **user)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def layers_of(user):
-    """What `layers` finds for this user."""
-    if user == os.geteuid():
-        return sandbox.layers()
-    script = "import json; from courseware.classroom import sandbox; print(json.dumps(sandbox.layers()))"
-    known = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCES}
-    command = ["/usr/bin/python3", "-c", script]
-    return json.loads(subprocess.check_output(command, env=known, user=user, group=user, extra_groups=[]))
 
 
 @pytest.fixture(params=["root", "user"])
@@ -117,8 +121,8 @@ def starter(request):
     return 51_235
 
 
-def test_limits_hold_without_any_layer(place, starter):
-    seen = spy(place, [], started_by=starter)
+def test_limits_hold_without_isolation(place, starter):
+    seen = spy(place, False, started_by=starter)
     assert seen["work"] == str(place / "own" / "work")
     assert seen["environment"].keys() - {"LC_CTYPE"} == {"PATH", "HOME", "TMPDIR", "PWD", "OLDPWD"}
     assert seen["environment"]["HOME"] == str(place / "own" / "home")
@@ -126,34 +130,30 @@ def test_limits_hold_without_any_layer(place, starter):
     assert (seen["writes own"], seen["writes much"]) == (True, False)
     assert seen["user"] == (51_234 if starter == os.geteuid() == 0 else starter)
     assert seen["user"] != 0
+    assert seen["secret"] == "the marks", "so the test below sees what the isolation does"
 
 
-def test_layers_hide_what_is_to_be_hidden(place, starter):
-    layers = layers_of(starter)
-    if not layers:
-        pytest.skip("this system lets this user make no namespaces")
-    seen = spy(place, layers, started_by=starter)
+def test_bubblewrap_hides_what_is_to_be_hidden(place, starter):
+    (place / "own" / "work" / "beside.txt").write_text("handed in")
+    seen = spy(place, True, started_by=starter)
     assert seen["interfaces"] == ["lo"]
     assert seen["secret"] == seen["still secret"] == "FileNotFoundError"
     assert seen["unmounts"] != 0 and seen["mounts"] != 0
     assert seen["kept"] == "the course"
     assert (seen["writes own"], seen["writes kept"]) == (True, False)
     assert not seen["much memory"]
-    assert seen["user"] not in (0, 51_235)
-    if "--pid" in layers:
-        assert seen["processes"] <= 3
+    assert seen["user"] not in (0,)
+    assert seen["processes"] <= 4
+    assert seen["sockets"] == [["/run"], ["/var/tmp"], ["/tmp", place.name], ["/dev/shm"]]
+    assert not {"/etc/a", "/usr/a"} & {*seen["leaves"]}
+    assert not [path for path in seen["leaves"] if Path(path).exists()], "what it wrote there went with it"
+    assert 1 <= seen["fills"] < 16, "the work folder takes 150 MB"
+    assert [path.name for path in (place / "own" / "work").iterdir()] == ["beside.txt"], "nothing is left behind"
 
 
-def test_nothing_is_hidden_without_layers(place, starter):
-    """So the tests above see what the layers do."""
-    assert spy(place, [], started_by=starter)["secret"] == "the marks"
-
-
-def test_a_system_without_namespaces_has_no_layers(monkeypatch):
-    monkeypatch.setattr(sandbox, "_runs", lambda command: False)
-    assert sandbox.layers() == []
-    monkeypatch.setattr(sandbox, "_runs", lambda command: "--pid" not in command)
-    assert "--net" in sandbox.layers() and "--pid" not in sandbox.layers()
-    monkeypatch.undo()
+def test_where_bubblewrap_is_missing_or_fails_it_is_said_how_to_get_it(monkeypatch):
+    assert sandbox.missing() == ""
+    monkeypatch.setattr(sandbox, "SPACES", dict.fromkeys((True, False), ["--no-such-option"]))
+    assert "does not work here (bwrap: Unknown option" in sandbox.missing()
     monkeypatch.setenv("PATH", "")
-    assert sandbox.layers() == []
+    assert "it is not installed" in sandbox.missing() and "sudo apt install bubblewrap" in sandbox.missing()

@@ -38,7 +38,9 @@ def made_up(chapter: str) -> dict:
 def make(name: str) -> Live:
     chapter, _, function = name.partition(".")
     if function not in made_up(chapter) and name in NEEDING:
-        pytest.fail(f"it needs data: let {function}() in {chapter}/made_up.py make it from made-up data", False)
+        pytest.fail(
+            f"it needs data: let {function}() in {chapter}/made_up.py make it from made-up data", False
+        )
     return made_up(chapter).get(function, FIGURES[name])()
 
 
