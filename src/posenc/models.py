@@ -4,6 +4,7 @@ A model is an ordinary `nn.Module` for one seed. `Ensemble` stacks the parameter
 runs them in one batched call; every tensor then has a leading axis of seeds.
 """
 
+import copy
 import math
 from collections.abc import Callable, Iterable
 
@@ -119,16 +120,23 @@ class Ensemble:
             self.parameters, self.buffers, *inputs
         )
 
+    def single(self, index: int = 0) -> nn.Module:
+        """One seed's model, an ordinary module with a copy of its numbers, frozen."""
+        model = copy.deepcopy(self._model).to_empty(device="cpu")
+        numbers = self.parameters | self.buffers
+        model.load_state_dict({name: value[index].detach().clone() for name, value in numbers.items()})
+        return model.requires_grad_(False)
+
     def double(self) -> "Ensemble":
         """A frozen copy in float64, for comparisons in which rounding must not decide."""
-        copy = object.__new__(Ensemble)
-        copy.seeds, copy._model = self.seeds, self._model
-        copy.parameters = {name: value.detach().double() for name, value in self.parameters.items()}
-        copy.buffers = {
+        exact = object.__new__(Ensemble)
+        exact.seeds, exact._model = self.seeds, self._model
+        exact.parameters = {name: value.detach().double() for name, value in self.parameters.items()}
+        exact.buffers = {
             name: value.double() if value.is_floating_point() else value
             for name, value in self.buffers.items()
         }
-        return copy
+        return exact
 
 
 def train(

@@ -125,6 +125,9 @@ class Convention:
             )
             which = f"the {where} {self.rotary_dim}" if where else f"{self.rotary_dim} from {self.start} on"
             yield f"{which} of {self.head_dim} dimensions"
+        if self.base is None and self.direction is None and self.length is None:
+            yield "no rotation"
+            return
         yield "base unknown" if self.base is None else f"base {_number(self.base)}"
         if self.scaling:
             yield self.scaling

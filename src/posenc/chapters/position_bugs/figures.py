@@ -1,0 +1,308 @@
+"""What chapter 8 draws: what mistakes cost and which runs see them, matrices, bases, and a cache's gap."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from torch import Tensor
+
+from posenc.live import ADDED, GREY, SEEN, SIGNED, TURNED, Live, canvas, choice, slider, still
+from posenc.probe import Convention, convention
+from posenc.probe.agreement import QUIET
+from posenc.tasks import CHARACTERS
+
+LOUD = "#D55E00"  # runs that disagree
+FLOOR = 1e-7  # where the bars of differences begin
+
+
+def texts(written: Mapping[str, str], *, prompt: int) -> Live:
+    """Texts under each other, in a typewriter's letters.
+
+    Args:
+        written: who wrote it → the text, the prompt in front.
+        prompt: how many characters of each text were given.
+    """
+    figure = canvas(8, 0.75 * len(written))
+    figure.set_layout_engine("none")
+    panel = figure.add_axes((0, 0, 1, 1))
+    panel.set_axis_off()
+    for row, (name, text) in enumerate(written.items()):
+        top = 1 - (row + 0.1) / len(written)
+        panel.text(0.02, top, name, weight="bold", va="top")
+        marked = text[:prompt] + " ▸ " + text[prompt:]
+        lines = textwrap.wrap(" ".join(marked.split()), 96)[:2]
+        panel.text(0.02, top - 0.3 / len(written), "\n".join(lines), family="monospace", va="top")
+    return still(figure, alt=f"What each wrote after the same {prompt} characters: {', '.join(written)}.")
+
+
+def cost(losses: Mapping[str, Tensor], differences: Mapping[str, Mapping[str, float]]) -> Live:
+    """What a mistake costs at each place, and which of the runs that must agree it sets apart.
+
+    Args:
+        losses: mistake → nats at each place, (T,); the first is the port without one.
+        differences: mistake → run → the largest difference of a log-probability.
+    """
+    right, *mistakes = losses
+    length = len(losses[right])
+    runs = list(next(iter(differences.values())))
+    figure = canvas(8, 3.4)
+    curve, bars = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    top = max(line[1:].max().item() for line in losses.values())
+    curve.set(xlim=(0, length), ylim=(0, 1.1 * top), xlabel="characters read before", ylabel="loss (nats)")
+    places = torch.arange(length).numpy()
+    curve.plot(places, losses[right].numpy(), color=GREY, linewidth=2, label="the model")
+    (wrong,) = curve.plot([], [], color=TURNED, linewidth=1.3, label="the port")
+    (here,) = curve.plot([], [], color="black", linestyle=":", linewidth=1)
+    curve.legend(loc="upper right")
+    readout = curve.set_title(" ")
+    _differences_axes(bars, runs)
+    lines = LineCollection([], linewidths=9)
+    bars.add_collection(lines)
+    said = bars.set_title(" ")
+
+    def update(mistake: str, place: int) -> None:
+        wrong.set_data(places, losses[mistake].numpy())
+        here.set_data([place, place], [0, 1.1 * top])
+        readout.set_text(
+            f"after {place}: {losses[right][place]:.2f}, and {losses[mistake][place]:.2f} with the mistake"
+        )
+        sizes = [max(differences[mistake][run], FLOOR) for run in runs]
+        lines.set_segments([[(FLOOR, row), (size, row)] for row, size in enumerate(sizes)])
+        lines.set_color([LOUD if size > QUIET else GREY for size in sizes])
+        loud = [run for run, size in zip(runs, sizes) if size > QUIET]
+        said.set_text(f"disagree: {', '.join(loud) if loud else 'none'}")
+
+    return Live(
+        figure,
+        update,
+        moving={"wrong": wrong, "here": here, "readout": readout, "bars": lines, "said": said},
+        controls={
+            "mistake": choice("mistake", mistakes),
+            "place": slider("place", 0, length - 1, unit="characters", value=7, stops=[0, 7, 31, length - 1]),
+        },
+        alt="Left, the loss against the number of characters that were read before, of the model and of a port with "
+        "the chosen mistake. Right, for each run that must agree with the plain one, the largest difference of a "
+        "log-probability on a logarithmic axis; those above a dashed line disagree.",
+    )
+
+
+def _differences_axes(bars: Axes, runs: Sequence[str]) -> None:
+    bars.set_xscale("log")
+    bars.set(xlim=(FLOOR, 100), ylim=(len(runs) - 0.5, -0.5), xlabel="largest difference (nats)")
+    bars.set_yticks(range(len(runs)), runs)
+    bars.axvline(QUIET, color="black", linestyle="--", linewidth=1)
+
+
+_PORTS = {  # what stands beside the rotation that the weights know
+    "interleaved": {"layout": "interleaved"},
+    "clockwise": {"direction": -1},
+    "half of the head": {"rotary_dim": 8},
+    "base 100": {"base": 100.0},
+    "offset 2": {"offset": 2},
+    "table of neighbours": None,
+}
+
+
+def _mixed_table(x: Tensor, positions: Tensor) -> Tensor:
+    """The turn of halves with the angles of neighbours."""
+    speeds = 10_000 ** (-torch.arange(0, x.shape[-1], 2).double() / x.shape[-1])
+    theta = (positions[:, None] * speeds).repeat_interleave(2, dim=-1).to(x.dtype)
+    first, second = x.chunk(2, dim=-1)
+    return x * theta.cos() + torch.cat([-second, first], dim=-1) * theta.sin()
+
+
+def matrices() -> Live:
+    """R(p) of the rotation that the weights know, of a port's, and the port's name."""
+    size = 16
+    right = Convention(size)
+    ports = {
+        name: Convention(size, **changes).rotate if changes else _mixed_table
+        for name, changes in _PORTS.items()
+    }
+    names = {name: repr(convention(rotate, size)) for name, rotate in ports.items()}
+    units = torch.eye(size)[:, None, None]  # (B, H, T, d)
+    figure = canvas(8, 4.2)
+    panels = figure.subplots(1, 2)
+    images = []
+    for panel, title in zip(panels, ("the model's R(p)", "the port's R(p)")):
+        images.append(panel.imshow(torch.zeros(size, size), cmap=SIGNED, vmin=-1, vmax=1))
+        panel.set(xlabel="dimension before", xticks=range(0, size, 2), yticks=range(0, size, 2), title=title)
+    panels[0].set_ylabel("dimension after")
+    figure.colorbar(images[0], ax=panels, shrink=0.8, label="entry of R(p)")
+    read = figure.supxlabel(" \n ", x=0.02, ha="left")
+
+    def update(port: str, position: int) -> None:
+        for image, rotate in zip(images, (right.rotate, ports[port])):
+            image.set_data(rotate(units, torch.tensor([position]))[:, 0, 0].T.numpy())
+        read.set_text("\n".join(textwrap.wrap(names[port].split("; probed")[0], 118)[:2]))
+
+    return Live(
+        figure,
+        update,
+        moving={"right": images[0], "port": images[1], "read": read},
+        controls={
+            "port": choice("port", list(_PORTS)),
+            "position": slider("position p", 0, 40, value=3, stops=[0, 1, 3, 10, 40]),
+        },
+        alt="Two maps of 16 by 16 numbers, the matrix by which position p turns a head: of the model, whose pairs are "
+        "dimensions 8 apart, and of a port. Below, what the probe calls the port's rotation.",
+    )
+
+
+def bases(powers: Tensor, losses: Mapping[int, Tensor], *, trained: float = 4.0, head_dim: int = 16) -> Live:
+    """The loss with other bases at two contexts, and how far the pairs are off at the end of each.
+
+    Args:
+        powers: the bases' powers of ten, ascending, evenly spaced.
+        losses: context → nats with each base, the same length as powers.
+        trained: the power of the base that the weights know.
+        head_dim: size of a head.
+    """
+    figure = canvas(8, 3.4)
+    curve, pairs_off = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    low = min(line.min().item() for line in losses.values())
+    high = max(line.max().item() for line in losses.values())
+    room = 0.08 * (high - low)
+    curve.set(xlim=(float(powers[0]), float(powers[-1])), ylim=(low - room, high + 2 * room))
+    curve.set(xlabel="base, as a power of ten", ylabel="loss (nats)")
+    curve.axvline(trained, color=GREY, linestyle=":", linewidth=1.2)
+    pair = torch.arange(head_dim // 2)
+    pairs_off.set_yscale("log")
+    pairs_off.set(xlim=(-0.5, len(pair) - 0.5), ylim=(1e-4, 300), xlabel="pair i", ylabel="off by (radians)")
+    pairs_off.axhspan(1e-4, 0.1, color=SEEN)
+    moving = {"readout": curve.set_title(" "), "off": pairs_off.set_title(" ")}
+    for (context, line), colour, style in zip(losses.items(), (ADDED, TURNED), ("--", "-")):
+        label = f"{context} characters"
+        curve.plot(powers.numpy(), line.numpy(), color=colour, linestyle=style, linewidth=1.8, label=label)
+        (moving[f"{context}, here"],) = curve.plot([], [], "o", color=colour)
+        (moving[f"{context}, pairs"],) = pairs_off.plot(
+            [], [], "o", linestyle=style, color=colour, markersize=4, label=f"after {label}"
+        )
+    curve.legend(loc="upper left")
+    pairs_off.legend(loc="upper right")
+
+    def update(power: float) -> None:
+        index = int((powers - power).abs().argmin())
+        exponent = -2 * pair.double() / head_dim
+        off = (10 ** (power * exponent) - 10 ** (trained * exponent)).abs()
+        for context, line in losses.items():
+            moving[f"{context}, here"].set_data([power], [line[index].item()])
+            moving[f"{context}, pairs"].set_data(pair.numpy(), (context * off).clamp(min=1e-4).numpy())
+        shown = ", ".join(f"{line[index]:.2f} with {context}" for context, line in losses.items())
+        moving["readout"].set_text(f"base {10**power:,.0f}: {shown}")
+        large = sum((context * off > 0.1).sum().item() for context in list(losses)[:1])
+        moving["off"].set_text(f"{large} of {len(pair)} pairs are off by more than 0.1 after {min(losses)}")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "power": slider(
+                "base, power of ten",
+                float(powers[0]),
+                float(powers[-1]),
+                value=trained + 7 * float(powers[1] - powers[0]),
+                step=float(powers[1] - powers[0]),
+            )
+        },
+        alt="Left, the loss against the base of the port's rotation, one curve a context; a dotted line marks the base "
+        "of the training. Right, by how many radians each pair is off at the end of each context, on a logarithmic "
+        "axis; less than 0.1 is shaded.",
+    )
+
+
+def gap(lengths: Sequence[int], chances: Mapping[str, Tensor], names: Mapping[str, str]) -> Live:
+    """The next character after a prompt, read as a whole and decoded with a cache.
+
+    Args:
+        lengths: of the prompts, ascending, evenly spaced.
+        chances: mistake → probability of every character after each prompt, (prompts, characters); the first is
+            the port without one.
+        names: of characters that cannot be seen.
+    """
+    right, *mistakes = chances
+    gaps = {name: (chances[name].log() - chances[right].log()).abs().amax(dim=1) for name in mistakes}
+    figure = canvas(8, 3.4)
+    curve, bars = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    top = max(line.max().item() for line in gaps.values())
+    curve.set(xlim=(lengths[0], lengths[-1]), ylim=(0, 1.25 * top))
+    curve.set(xlabel="length of the prompt (characters)", ylabel="gap (nats)")
+    for (name, line), style in zip(gaps.items(), ("-", "--", ":")):
+        curve.plot(list(lengths), line.numpy(), color=TURNED, linestyle=style, label=name)
+    (here,) = curve.plot([], [], "o", color="black")
+    curve.legend(loc="upper left", ncols=len(mistakes))
+    shown = 6
+    bars.set(xlim=(0, 1), ylim=(shown + 0.8, -0.6), xlabel="probability", yticks=[])
+    both = {
+        "right": (LineCollection([], linewidths=8, colors=GREY), -0.17, "the whole text at once"),
+        "wrong": (LineCollection([], linewidths=8, colors=TURNED), 0.17, "decoded with the cache"),
+    }
+    for artist, _, name in both.values():
+        bars.add_collection(artist)
+        bars.plot([], [], color=artist.get_color()[0], linewidth=8, label=name)
+    bars.legend(loc="lower right")
+    labels = [bars.text(-0.02, row, " ", ha="right", va="center", family="monospace") for row in range(shown)]
+    readout = bars.set_title(" ")
+
+    def update(mistake: str, prompt: int) -> None:
+        index = min(range(len(lengths)), key=lambda i: abs(lengths[i] - prompt))
+        here.set_data([lengths[index]], [gaps[mistake][index].item()])
+        likely = chances[right][index].topk(shown).indices.tolist()
+        for row, code in enumerate(likely):
+            labels[row].set_text(names.get(CHARACTERS[code], CHARACTERS[code]))
+        for name, (artist, shift, _) in zip((right, mistake), both.values()):
+            found = chances[name][index, likely].tolist()
+            artist.set_segments([[(0, row + shift), (x, row + shift)] for row, x in enumerate(found)])
+        readout.set_text(f"after {lengths[index]} characters: gap {gaps[mistake][index]:.2f}")
+
+    moving = {name: artist for name, (artist, _, _) in both.items()}
+    moving |= {f"label {row}": label for row, label in enumerate(labels)}
+    return Live(
+        figure,
+        update,
+        moving=moving | {"here": here, "readout": readout},
+        controls={
+            "mistake": choice("mistake", mistakes),
+            "prompt": slider(
+                "prompt",
+                int(lengths[0]),
+                int(lengths[-1]),
+                unit="characters",
+                value=int(lengths[len(lengths) // 2]),
+                step=int(lengths[1] - lengths[0]),
+            ),
+        },
+        alt="Left, the largest difference of a log-probability that decoding with the cache makes, against the length "
+        "of the prompt, one line a mistake. Right, the probabilities of the likeliest next characters, with the whole "
+        "text at once and decoded with the cache.",
+    )
+
+
+def packing(costs: Mapping[tuple[str, str], Tensor]) -> Live:
+    """What the second of two packed texts costs more than alone.
+
+    Args:
+        costs: (model, way to pack) → nats a character.
+    """
+    models, ways = (list(dict.fromkeys(names)) for names in zip(*costs))
+    figure = canvas(8, 2.4)
+    panel = figure.subplots()
+    for index, (model, colour) in enumerate(zip(models, (TURNED, ADDED))):
+        rows = [row + 0.36 * (index - (len(models) - 1) / 2) for row in range(len(ways))]
+        sizes = [float(costs[model, way]) for way in ways]
+        panel.barh(rows, sizes, height=0.34, color=colour, label=model)
+        for row, size in zip(rows, sizes):
+            panel.text(max(size, 0) + 0.01, row, f"{size:.2f}", va="center")
+    top = max(map(float, costs.values()))
+    panel.set(xlim=(min(0, *map(float, costs.values())), 1.12 * top), ylim=(len(ways) - 0.5, -0.5))
+    panel.set_yticks(range(len(ways)), [f"{way}" for way in ways])
+    panel.set_xlabel("more than alone (nats a character)")
+    panel.legend(loc="lower right")
+    return still(
+        figure,
+        alt="Bars: how much more the second of two packed texts costs than it costs alone, for "
+        f"{' and '.join(models)}, packed in these ways: {'; '.join(ways)}.",
+    )

@@ -1,0 +1,109 @@
+"""Chapter 8's figures: what they draw is what was measured."""
+
+import pytest
+import torch
+
+from posenc.chapters.position_bugs import figures
+from posenc.probe import Convention
+from posenc.tasks import CHARACTERS
+
+RUNS = ["shift", "far", "steps"]
+
+
+def some_losses():
+    base = 3 * torch.exp(-torch.arange(16) / 4) + 1.5
+    return {"none": base, "clockwise": base + 0.5, "cache from 0": base.clone()}
+
+
+def test_the_cost_is_drawn_at_the_place_and_loud_runs_are_named():
+    losses = some_losses()
+    differences = {
+        "none": dict.fromkeys(RUNS, 1e-5),
+        "clockwise": dict.fromkeys(RUNS, 1e-5),
+        "cache from 0": {"shift": 1e-5, "far": 0.0, "steps": 3.0},
+    }
+    live = figures.cost(losses, differences)
+    live.set(place=3)
+    assert live.artists["wrong"].get_ydata() == pytest.approx(losses["clockwise"].numpy())
+    before, after = losses["none"][3], losses["clockwise"][3]
+    assert live.artists["readout"].get_text() == f"after 3: {before:.2f}, and {after:.2f} with the mistake"
+    assert live.artists["said"].get_text() == "disagree: none"
+    live.set(mistake="cache from 0")
+    assert live.artists["said"].get_text() == "disagree: steps"
+    ends = [segment[1] for segment in live.artists["bars"].get_segments()]
+    assert [end[0] for end in ends] == pytest.approx([1e-5, figures.FLOOR, 3.0])
+    assert [tuple(end)[1] for end in ends] == [0, 1, 2]
+    assert live.sweep() > 0
+
+
+def test_the_matrices_turn_a_vector_as_the_rotation_does():
+    live = figures.matrices()
+    x = torch.randn(16, generator=torch.Generator().manual_seed(0))
+    for port, changes in (("clockwise", {"direction": -1}), ("offset 2", {"offset": 2})):
+        live.set(port=port, position=5)
+        for name, convention in (("right", Convention(16)), ("port", Convention(16, **changes))):
+            matrix = torch.tensor(live.artists[name].get_array().data)
+            expected = convention.rotate(x.view(1, 1, 1, 16), torch.tensor([5])).flatten()
+            torch.testing.assert_close(matrix @ x, expected)
+
+
+@pytest.mark.parametrize(
+    "port, words",
+    [
+        ("interleaved", "interleaved, all 16 dimensions, base 10,000"),
+        ("half of the head", "the first 8 of 16 dimensions"),
+        ("base 100", "base 100,"),
+        ("offset 2", "offset +2"),
+        ("clockwise", "clockwise"),
+        ("table of neighbours", "half-split turn with an interleaved table, all 16 dimensions, no rotation"),
+    ],
+)
+def test_the_port_is_named_by_the_probe(port, words):
+    live = figures.matrices()
+    live.set(port=port)
+    assert words in live.artists["read"].get_text().replace("\n", " ")
+
+
+def test_the_bases_are_marked_and_pairs_are_off_by_their_angles():
+    powers = torch.arange(1, 7.01, 0.25, dtype=torch.float64)
+    losses = {8: 2 + 0.01 * (powers - 4) ** 2, 128: 1.6 + 0.1 * (powers - 4) ** 2}
+    live = figures.bases(powers, losses)
+    live.set(power=4.0)
+    assert live.artists["128, here"].get_ydata()[0] == pytest.approx(1.6)
+    assert live.artists["8, pairs"].get_ydata() == pytest.approx([1e-4] * 8)
+    assert live.artists["off"].get_text() == "0 of 8 pairs are off by more than 0.1 after 8"
+    live.set(power=5.0)
+    assert live.artists["readout"].get_text() == "base 100,000: 2.01 with 8, 1.70 with 128"
+    off = [128 * abs(1e5 ** (-2 * i / 16) - 1e4 ** (-2 * i / 16)) for i in range(1, 8)]
+    assert live.artists["128, pairs"].get_ydata()[1:] == pytest.approx(off)
+    assert live.sweep() > 0
+
+
+def test_the_gap_is_that_of_the_log_probabilities():
+    draw = torch.Generator().manual_seed(0)
+    chances = {
+        name: (2 * torch.randn(5, 96, generator=draw)).softmax(-1)
+        for name in ("none", "cache from 0", "cache + 1")
+    }
+    live = figures.gap([4, 8, 12, 16, 20], chances, {" ": "space"})
+    live.set(prompt=8, mistake="cache + 1")
+    gap = (chances["cache + 1"][1].log() - chances["none"][1].log()).abs().max()
+    assert live.artists["here"].get_ydata()[0] == pytest.approx(gap.item())
+    assert live.artists["readout"].get_text() == f"after 8 characters: gap {gap:.2f}"
+    likely = chances["none"][1].argsort(descending=True)[:6].tolist()
+    assert [live.artists[f"label {row}"].get_text() for row in range(6)] == [CHARACTERS[i] for i in likely]
+    for artist, name in (("right", "none"), ("wrong", "cache + 1")):
+        ends = [segment[1][0] for segment in live.artists[artist].get_segments()]
+        assert ends == pytest.approx(chances[name][1, likely].tolist())
+    assert live.sweep() > 0
+
+
+def test_texts_and_bars_are_drawn_without_a_control():
+    live = figures.texts({"one": "a text " * 12, "other": "another " * 12}, prompt=10)
+    shown = " ".join(item.get_text() for item in live.figure.axes[0].texts)
+    assert live.png() and not live.controls and "▸" in shown and "one, other" in live.alt
+    costs = {(model, way): torch.tensor(0.1) for model in ("rotary", "table") for way in ("mask", "open")}
+    live = figures.packing(costs | {("table", "open"): torch.tensor(-0.02)})
+    panel = live.figure.axes[0]
+    assert sorted(bar.get_width() for bar in panel.patches) == pytest.approx([-0.02, 0.1, 0.1, 0.1])
+    assert live.png() and "rotary and table" in live.alt and "mask; open" in live.alt
