@@ -377,7 +377,7 @@ def card(judged: Mapping[str, Mapping[str, float]] | None = None) -> Live:
         part = table[:, columns]
         picture = part if panel is shares else torch.zeros_like(part)
         image = panel.imshow(
-            picture, cmap=MAGNITUDE if panel is shares else "Greys", vmin=0, vmax=1, aspect="auto"
+            picture.numpy(), cmap=MAGNITUDE if panel is shares else "Greys", vmin=0, vmax=1, aspect="auto"
         )
         panel.set_xticks(range(part.shape[1]), [name.replace(" ", "\n", 1) for name in ROWS[columns]])
         panel.tick_params(length=0)
