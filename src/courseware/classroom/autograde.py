@@ -146,7 +146,8 @@ def autograde(place: Place, name: str, limits: Limits) -> dict:
 
     Returns:
         "marks", exercise → [mark, points]; "notes", exercise → why it has no mark; "shown", exercise → the answer and
-        the error; "reason", why nothing was graded, or "". "memory" is the peak of its processes in bytes.
+        the error; "reason", why nothing was graded, or "". "lacks" says whether a name was missing, "memory" is the
+        peak of its processes in bytes.
 
     Raises:
         Trouble: nbgrader failed, or no kernel starts.
@@ -155,12 +156,10 @@ def autograde(place: Place, name: str, limits: Limits) -> dict:
     watch = Watch(limits)
     watch.start()
     found = _run(api, name, watch)
-    if found.pop("lacks"):
+    if found["lacks"]:
         RunNeeded.everything = True
         with suppress(Trouble):
-            again = _run(api, name, watch)
-            if again.pop("lacks") is not None and _points(again) > _points(found):
-                found = again
+            found = max(found, _run(api, name, watch), key=_points)
     watch.done.set()
     return found | {"memory": watch.peak}
 
@@ -248,7 +247,7 @@ def _tell(found: dict, cells: list[dict]) -> None:
         errors = [output for output in cell.get("outputs", ()) if output["output_type"] == "error"]
         name = role.get("grade_id", "").removeprefix("check_")
         if role.get("solution"):
-            answers[name] = cell["source"], errors
+            answers[name] = "".join(cell["source"]), errors
         elif role.get("grade") and errors:
             source, earlier = answers.get(name, ("", []))
             error = earlier[0] if earlier and errors[0]["ename"] == "NameError" else errors[0]
