@@ -87,11 +87,6 @@ def tagged(notebook, tag):
     return [cell for cell in notebook.cells if tag in tags(cell)]
 
 
-def speaks_in_claims(notebook):
-    """Chapters that are still to be rewritten assert and print instead."""
-    return any("posenc.claims" in cell.source for cell in code(notebook))
-
-
 def headings(notebook):
     """The anchors that JupyterLab makes: the words of a heading as shown, with hyphens between them."""
     source = "\n".join(cell.source for cell in markdown(notebook))
@@ -140,8 +135,6 @@ def stated_time(notebook, path):
 
 def closing_cell(notebook, path):
     """Five to seven sentences to take along, and the way on; the index of the claims comes below."""
-    if not speaks_in_claims(notebook):
-        return what_was_verified(notebook, path)
     cells = [cell for cell in notebook.cells if INDEX not in tags(cell)]
     if tagged(notebook, "take-along") != cells[-1:]:
         return ["the last cell, the index aside, is not the one that is tagged take-along"]
@@ -163,18 +156,6 @@ def way_on(source, path):
         for neighbour in chapters[max(here - 1, 0) : here] + chapters[here + 1 : here + 2]
         if not re.search(rf"\]\({re.escape(neighbour.name)}[)#]", source)
     ]
-
-
-def what_was_verified(notebook, path):
-    """A line for each assertion at least, in a chapter that is still to be rewritten."""
-    title, _, verified = notebook.cells[-1].source.rpartition("## What you verified")
-    if not _ or title:
-        return ['the closing cell does not start with "## What you verified"']
-    asserted = sum(
-        count(cell, ast.Assert) for cell in code(notebook) if not {"exercise", "solution"} & {*tags(cell)}
-    )
-    lines = len(re.findall(r"^- ", verified, re.MULTILINE))
-    return ([f"{lines} lines for {asserted} assertions"] if lines < asserted else []) + way_on(verified, path)
 
 
 def numbers_to_take_along(notebook, path):
@@ -223,8 +204,6 @@ def claims_hold(notebook, path):
 
 def no_test_in_the_lesson(notebook, path):
     """Sliders are swept and artists looked at in tests; a measurement is claimed, so that its number is seen."""
-    if not speaks_in_claims(notebook):
-        return sliders_are_swept(notebook, path)
     complaints = []
     for cell in code(notebook):
         for scaffold in re.findall(r"\.sweep\(|\bartists\[", cell.source):
@@ -413,8 +392,6 @@ def exercises(notebook, path):
 
 def exercises_in_the_contents(notebook, path):
     """Each exercise has a heading, so that the table of contents lists it."""
-    if not speaks_in_claims(notebook):
-        return []
     source = "\n".join(cell.source for cell in markdown(notebook))
     titles = re.findall(r"^#{2,4} Exercise \d+\.\d+ · ", source, re.MULTILINE)
     asked = len(tagged(notebook, "exercise"))
@@ -443,20 +420,6 @@ def pictures_have_words(notebook, path):
                 complaints.append("a picture has no words beside it")
             if words.startswith("Figure:") and not output.metadata.get("image/png", {}).get("alt"):
                 complaints.append(f"no alt in the metadata of: {words}")
-    return complaints
-
-
-def sliders_are_swept(notebook, path):
-    """nbval moves no slider and types no text, so the next cell does in a chapter that is still to be rewritten."""
-    complaints = []
-    for cell, following in zip(code(notebook), [*code(notebook)[1:], v4.new_code_cell()]):
-        for output in cell.outputs:
-            figure, _, controls = data(output, "text/plain").partition(" Controls: ")
-            if figure.startswith("Figure:") and controls:
-                only_texts = all(", a text, now" in control for control in controls.split("; "))
-                call = ".set(" if only_texts else ".sweep()"
-                if call not in following.source:
-                    complaints.append(f"the cell after {label(cell)} does not move its controls by {call}")
     return complaints
 
 

@@ -263,7 +263,7 @@ def chapters() -> Iterator[str]:
 
 # ----------------------------------------------------------------- browser
 
-SHOWN = ["angle", "two_positions", "clocks"]  # figures of chapter 4
+SHOWN = ["angle", "clocks", "decay"]  # figures of chapter 4
 
 
 def browser(delay: float = 0) -> Iterator[str]:
@@ -285,7 +285,9 @@ def browser(delay: float = 0) -> Iterator[str]:
                 page.run_all()
                 for figure, name in enumerate(SHOWN):
                     slider = page.controls(figure)[0]
-                    p50, p95 = percentiles([a.milliseconds or 1000 for a in page.press(figure, slider, 50)])
+                    p50, p95 = percentiles(
+                        [a.milliseconds for a in page.press(figure, slider, 50) if a.milliseconds]
+                    )
                     drawn = page.drag(figure, slider)
                     verdict = judged(p50, delay + 40 if delay else 35, delay + 150)
                     verdict = "" if kind.startswith("as J") else verdict

@@ -9,15 +9,12 @@ is gone. A reworded sentence keeps its key. The chapters' tables of symbols are 
 one meaning in all of them.
 """
 
-import ast
-import functools
 import re
 import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from nbformat import NotebookNode, v4
 
@@ -102,19 +99,14 @@ def _entry(number: int, claim: dict, notebooks: dict[str, NotebookNode], verdict
     if bool(decided) == (verdict == "not testable here"):
         raise ClaimError(f"{says!r}: either something decides it, or it is not testable here")
     places = [place for key in decided for place in _places(notebooks, key)]
-    asserted = any(not isinstance(key, str) for key in decided)
-    claims = [one.claim for _, one in places if one.claim]
-    unknown = [] if asserted else missing(finding, claims)
+    unknown = missing(finding, [one.claim for _, one in places])
     if decided and unknown:
         raise ClaimError(f"{says!r}: {unknown[0]} stands in none of the deciding claims")
     deciding: dict[str, dict[str, list[str]]] = {}
     for name, one in places:
         link = f"[chapter {int(name[:2])}, “{one.heading}”]({name}#cell-id={one.cell})"
-        if one.claim:
-            start = escaped(one.claim.sentence) + (", " if one.claim.case else ": ")
-            line = escaped(words(one.claim, sentence=False))
-        else:
-            start, line = one.asserted, ""
+        start = escaped(one.claim.sentence) + (", " if one.claim.case else ": ")
+        line = escaped(words(one.claim, sentence=False))
         deciding.setdefault(link, {}).setdefault(start, []).append(line)
     links = [
         f"- {link}: {'; '.join(start + ', '.join(lines) for start, lines in claims.items())}"
@@ -124,10 +116,8 @@ def _entry(number: int, claim: dict, notebooks: dict[str, NotebookNode], verdict
     return "\n\n".join([title, f"**{verdict.capitalize()}.** {finding}", *filter(None, ["\n".join(links)])])
 
 
-def _places(notebooks: dict[str, NotebookNode], key: str | list[str]) -> list[tuple[str, Stored]]:
+def _places(notebooks: dict[str, NotebookNode], key: str) -> list[tuple[str, Stored]]:
     """File name and claim, or claims, that a key names."""
-    if not isinstance(key, str):
-        return _asserted(notebooks, key)
     chapter, cell, *place = key.split("/")
     found = [
         (name, one)
@@ -138,47 +128,6 @@ def _places(notebooks: dict[str, NotebookNode], key: str | list[str]) -> list[tu
     if not found:
         raise ClaimError(f"no chapter has a claim {key}")
     return found
-
-
-# TRANSITION: keys of chapters that still assert; they are chapter, words and assertion.
-
-
-class _Asserted(NamedTuple):
-    cell: str
-    heading: str
-    asserted: str
-    claim: None = None
-
-
-def _asserted(notebooks: dict[str, NotebookNode], key: list[str]) -> list[tuple[str, _Asserted]]:
-    name = next((name for name in notebooks if name.startswith(key[0])), None)
-    if name is None or "posenc.claims" in "".join(cell.source for cell in notebooks[name].cells):
-        return []
-    name, heading, cell, assertion = _place(notebooks, *key)
-    return [(name, _Asserted(cell.id, heading, f"`{assertion}`"))]
-
-
-def _place(
-    notebooks: dict[str, NotebookNode], chapter: str, *words: str
-) -> tuple[str, str, NotebookNode, str]:
-    """File name, nearest heading, cell and assertion of what decides a claim; words are as in claims.toml."""
-    *words, assertion = words
-    name = next(name for name in notebooks if name.startswith(chapter))
-    heading, found = "", []
-    for cell in notebooks[name].cells:
-        if cell.cell_type == "markdown":
-            heading = ([heading] + re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE))[-1]
-        elif assertion in _assertions(cell.source) and all(word in cell.source for word in words):
-            found.append((name, heading, cell, assertion))
-    if len(found) != 1:
-        raise ClaimError(f"{len(found)} cells of chapter {chapter} assert {assertion}")
-    return found[0]
-
-
-@functools.cache
-def _assertions(source: str) -> list[str]:
-    tree = ast.parse(re.sub(r"^%.*$", "", source, flags=re.MULTILINE))
-    return [ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.Assert)]
 
 
 def _symbols(notebooks: dict[str, NotebookNode]) -> str:

@@ -329,6 +329,10 @@ def test_above_layer_0_the_others_have_a_share():
             weight.mul_(3)
     found = questions(model, layer=1)
     assert found.others > 0.05 and sum(found.shares.values()) == pytest.approx(1)
+    longer = questions(model, layer=1, arrays=24)  # what the others leave in the averages is taken off
+    assert found.shares == pytest.approx(longer.shares, abs=0.05)
+    assert found.drift == pytest.approx(longer.drift, abs=0.1)
+    assert "or by what was read there" in repr(found)
     with torch.no_grad():  # a first layer that does nothing leaves the second as blind to others as the first
         for part in (model.blocks[0].attention.output, model.blocks[0].mlp[-1]):
             for weight in part.parameters():
@@ -388,6 +392,15 @@ def test_what_is_added_is_no_rotation_and_what_does_nothing_turns_nothing():
     still = rotation(transformer(bias=lambda m, n: -(m[:, None] - n).abs().float()[None]), layer=1)
     assert still.found and not len(still.pairs) and still.layout == "none" and still.base is None
     assert "nothing turns" in repr(still)
+
+
+def test_the_last_dimensions_of_a_head_may_turn():
+    def turned(x, positions):
+        return torch.cat([x[..., :8], rotate(x[..., 8:], angles(positions, 8), layout="half_split")], dim=-1)
+
+    found = rotation(transformer(rotate=turned), layer=1)
+    assert found.pairs.tolist() == [[8, 12], [9, 13], [10, 14], [11, 15]]
+    assert found.rotary_dim == 8 and found.base == pytest.approx(10_000, rel=2e-3)
 
 
 def test_speeds_of_no_single_base_are_said_to_be_so():
