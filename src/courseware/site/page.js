@@ -33,7 +33,8 @@ async function start(figure) {
         for (const other of locked) step = Math.min(Math.max(step, -at[other]), counts[other] - 1 - at[other]);
         for (const other of locked) at[other] += step;
         position = at.reduce((sum, place, control) => sum + place * strides[control], 0);
-        figure.querySelector(".says").textContent = data.texts[data.says[position]];
+        const stands = data.controls.map((control, n) => `${control.label} ${control.stops[stop(n)]}`).join("; ");
+        figure.querySelector(".says").textContent = data.texts[data.says[position]] || stands;
         draw();
     }
 

@@ -37,8 +37,13 @@ FIRST = "two_positions()"  # makes the figure that stands where the README has a
 
 
 # What a sentence asks that only a notebook can do; a page leaves such sentences out.
-ASKS = r"Run →|press Enter|\b[Rr]un (the (cell|check|chapter)|it again)|replace the `raise`"
-SENTENCE = re.compile(r" *[^\s.!?*](?:[^.!?\n]|[.!?](?![\s*]|$))*[.!?](?=[\s*]|$)", re.MULTILINE)
+ASKS = r"Run →|press Enter|\b[Rr]un (the (cell|check|chapter)|it again|them)|replace the `raise`"
+SENTENCE = re.compile(
+    r" *[^\s.!?*](?:[^.!?\n]|\n(?![\n#|*-])|[.!?](?![\s*]|$))*[.!?](?=[\s*]|$)", re.MULTILINE
+)
+
+
+WIDE = '<div class="wide" tabindex="0" role="group" aria-label="A table, which scrolls where it is wider than the page">'
 
 
 class Renderer(IPythonRenderer):
@@ -68,7 +73,8 @@ def markdown(source: str) -> str:
     """HTML of a cell's Markdown; the pictures that it names are in it."""
     source = SENTENCE.sub(lambda sentence: "" if re.search(ASKS, sentence[0]) else sentence[0], source)
     renderer = Renderer(escape=False, embed_images=True, path=str(ROOT))
-    return MarkdownWithMath(renderer=renderer).render(source)
+    html = MarkdownWithMath(renderer=renderer).render(source)
+    return html.replace("<table>", f"{WIDE}<table>").replace("</table>", "</table></div>")
 
 
 def figure(notebook: NotebookNode, number: int) -> Live:
@@ -122,7 +128,8 @@ def with_claims(html: str, claims: Iterable[index.Stored]) -> str:
     for anchor, lines in found.items():
         count = f"{len(lines)} claims measured" if len(lines) > 1 else "1 claim measured"
         box = f'<details class="claims"><summary>{count}</summary><ul>{"".join(lines)}</ul></details>'
-        html = re.sub(rf'(<h(\d) id="{re.escape(anchor)}">.*?</h\2>)', lambda m: m[1] + box, html, count=1)  # noqa: B023
+        quoted = f""""{re.escape(anchor)}"|'{re.escape(unescape(anchor))}'"""  # as its own quotes make it
+        html = re.sub(rf"(<h(\d) id=(?:{quoted})>.*?</h\2>)", lambda m: m[1] + box, html, count=1)  # noqa: B023
     return html
 
 
