@@ -61,7 +61,7 @@ def binary(positions: Tensor, d_model: int, *, dtype: torch.dtype = torch.float3
 def sinusoidal(
     positions: Tensor, d_model: int, *, base: float = 10_000.0, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """Sines and cosines of the position, one frequency a pair.
+    """Sines and cosines of the position, one frequency per pair.
 
     Args:
         positions: integers, shape (…).
@@ -110,7 +110,7 @@ def shift_matrix(offset: int, d_model: int, *, base: float = 10_000.0) -> Tensor
 
 
 class Learned(nn.Module):
-    """A table with one vector a position, drawn at random and trained with the model.
+    """A table with one vector per position, drawn at random and trained with the model.
 
     Args:
         length: number of positions, 0 to length - 1.

@@ -14,11 +14,11 @@ def scores(query: Tensor, key: Tensor) -> Tensor:
     """How well each query matches each key.
 
     Args:
-        query: shape (…, M, d).
-        key: shape (…, N, d).
+        query: shape (…, n_queries, d).
+        key: shape (…, n_keys, d).
 
     Returns:
-        q·k / √d, shape (…, M, N).
+        q·k / √d, shape (…, n_queries, n_keys).
 
     Raises:
         ValueError: query and key have different widths.
@@ -37,11 +37,11 @@ def causal_bias(n_queries: int, n_keys: int) -> Tensor:
     """The bias that hides the future: 0 where the key is visible, -inf where it is later.
 
     Args:
-        n_queries: M, the number of the newest tokens that ask.
-        n_keys: N, all tokens so far, N ≥ M. Query row m has position N - M + m.
+        n_queries: the number of the newest tokens that ask.
+        n_keys: all tokens so far, at least as many. Query row r has position n_keys - n_queries + r.
 
     Returns:
-        shape (M, N), to be added to the scores.
+        shape (n_queries, n_keys), to be added to the scores.
 
     Raises:
         ValueError: there are more queries than keys.
@@ -55,13 +55,13 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None)
     """The share of each key in each query's answer: the softmax over the keys.
 
     Args:
-        query: shape (…, M, d).
-        key: shape (…, N, d).
-        bias: added to the scores, shape that broadcasts to (…, M, N). -inf hides a key;
+        query: shape (…, n_queries, d).
+        key: shape (…, n_keys, d).
+        bias: added to the scores, shape that broadcasts to (…, n_queries, n_keys). -inf hides a key;
             a row in which all keys are hidden has no softmax and becomes NaN.
 
     Returns:
-        shape (…, M, N); each row sums to 1.
+        shape (…, n_queries, n_keys); each row sums to 1.
     """
     logits = scores(query, key)
     if bias is not None:
@@ -73,13 +73,13 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None 
     """The weighted sum of the values.
 
     Args:
-        query: shape (…, M, d).
-        key: shape (…, N, d).
-        value: shape (…, N, e).
+        query: shape (…, n_queries, d).
+        key: shape (…, n_keys, d).
+        value: shape (…, n_keys, e).
         bias: as in attention_weights.
 
     Returns:
-        shape (…, M, e).
+        shape (…, n_queries, e).
     """
     return attention_weights(query, key, bias=bias) @ value
 

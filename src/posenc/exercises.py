@@ -16,7 +16,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 import torch
+from IPython import get_ipython
 from torch import Tensor
+
+_COLOURS = {"✓": "\x1b[32m", "✗": "\x1b[31m"}  # green and red, as the page's theme has them
 
 
 class Wrong(Exception):
@@ -160,7 +163,7 @@ def check(name: str, answer: Any) -> None:
         KeyError: there is no exercise of this name.
     """
     verdict, line = _judge(_find(name), answer)
-    print(f"{verdict} {name}{line}")
+    print(verdict, _coloured(verdict, f"{name}{line}"))
     if verdict != "✓" and os.environ.get("POSENC_STRICT") == "1":
         raise AssertionError(f"{name}{line}")
 
@@ -228,6 +231,11 @@ def _judge(asked: Exercise, answer: Any) -> tuple[str, str]:
     except Wrong as reason:
         return "✗", f": {reason}"
     return "✓", f": {word}" if word else ""
+
+
+def _coloured(sign: str, words: str) -> str:
+    """The words in the colour of their sign where a notebook shows them, and elsewhere as they are."""
+    return f"{_COLOURS[sign]}{words}\x1b[0m" if sign in _COLOURS and get_ipython() else words
 
 
 def _find(name: str) -> Exercise:

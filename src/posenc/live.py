@@ -55,7 +55,7 @@ GREY = "#777777"
 SIGNED = "PuOr_r"  # for maps of values of either sign, white at 0
 MAGNITUDE = "cividis"  # for maps of sizes
 
-BLUE, ORANGE, GREEN, PINK, SKY = QUERY, KEY, CONTENT, POSITION, "#56B4E9"
+SKY = "#56B4E9"  # of content that asks for a position, and the like
 
 TEXT = {"font.size": 9} | dict.fromkeys(
     ["axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"], 9
@@ -147,7 +147,8 @@ def _labelled(label: str, width: str = "540px") -> dict:
         "description": label,
         "tooltip": label,  # the whole of it, where the room is too small; without one the page says "null"
         "style": {"description_width": "190px"},
-        "layout": widgets.Layout(width=width, max_width="100%"),
+        # where there is too little room, what is moved goes below its label
+        "layout": widgets.Layout(width=width, max_width="100%", height="auto", flex_flow="row wrap"),
     }
 
 
@@ -460,7 +461,7 @@ class Live:
 
     def _show_error(self, line: str) -> None:
         self.error = line
-        style = "color: var(--jp-error-color1, #d32f2f)"
+        style = "color: var(--jp-error-color1, #d32f2f); padding-left: min(198px, 30%)"
         self._message.value = line and f'<div role="alert" style="{style}">{html.escape(line)}</div>'
 
 

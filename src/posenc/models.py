@@ -155,7 +155,7 @@ def train(
 
     Args:
         batch: step → (inputs, targets), each with a leading axis of seeds. Several inputs are a tuple.
-        loss: (outputs, targets) → one number a seed, shape (seeds,).
+        loss: (outputs, targets) → one number per seed, shape (seeds,).
         steps: number of updates.
         learning_rate: the highest one.
         every: steps between two reports.

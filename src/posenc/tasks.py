@@ -70,13 +70,13 @@ def order_twins(
 
 
 def order_loss(outputs: Tensor, a_first: Tensor) -> Tensor:
-    """Cross-entropy of the last token's answer, one number a seed."""
+    """Cross-entropy of the last token's answer, one number per seed."""
     return F.binary_cross_entropy_with_logits(outputs[..., -1, 0], a_first, reduction="none").mean(-1)
 
 
 @torch.no_grad()
 def order_accuracy(ensemble: Ensemble, **options) -> Tensor:
-    """Share of right answers on the twins, one number a seed.
+    """Share of right answers on the twins, one number per seed.
 
     Computed in float64: an order-blind model's two answers then differ by 1e-15 and not by 1e-7,
     so that rounding does not decide a close call.
@@ -110,7 +110,7 @@ def at_offset(tokens: Tensor, places: Tensor, offset: tuple[int, ...]) -> Tensor
 
 
 def answer_loss(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy of the answers that are asked for, one number a seed.
+    """Cross-entropy of the answers that are asked for, one number per seed.
 
     Args:
         outputs: shape (seeds, …, classes).
@@ -123,7 +123,7 @@ def answer_loss(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def answer_share(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Share of right answers among those that are asked for, one number a seed. Shapes: as in `answer_loss`."""
+    """Share of right answers among those that are asked for, one number per seed. Shapes: as in `answer_loss`."""
     asked = (targets != UNASKED).flatten(1)
     return ((outputs.argmax(-1) == targets).flatten(1) & asked).sum(-1) / asked.sum(-1)
 
@@ -163,7 +163,7 @@ def character_batch(
 
 
 def character_loss(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy in nats a character, one number a seed. Outputs: (seeds, batch, T, characters)."""
+    """Cross-entropy in nats a character, one number per seed. Outputs: (seeds, batch, T, characters)."""
     return (
         F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
         .view(len(outputs), -1)

@@ -159,6 +159,7 @@ def test_bad_input_is_refused_with_a_word():
         lambda: T5(2)(floats, floats),
         lambda: Kerple(2)(floats, floats),
         lambda: t5_buckets(floats),
+        lambda: distances(floats, HERE),
     ):
         with pytest.raises(TypeError, match="pass integers"):
             call()

@@ -187,3 +187,14 @@ def test_the_worked_solution_earns_no_tick(capsys):
     capsys.readouterr()
     check("double_it", double_it)
     assert capsys.readouterr().out == "○ double_it: this is the worked solution; run your own cell first\n"
+
+
+def test_in_a_notebook_the_verdict_has_a_colour_and_its_sign_stays(monkeypatch, capsys):
+    monkeypatch.setattr(exercises, "get_ipython", lambda: object())
+    for answer, line in (
+        (lambda x: 2 * x, "✓ \x1b[32mdouble_it: so it is.\x1b[0m\n"),
+        (lambda x: 3 * x, "✗ \x1b[31mdouble_it: not twice x\x1b[0m\n"),
+        (stub, "○ double_it: not attempted yet\n"),
+    ):
+        exercises.check("double_it", answer)
+        assert capsys.readouterr().out == line

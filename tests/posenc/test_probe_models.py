@@ -13,6 +13,7 @@ from torch import nn
 from posenc.additive import sinusoidal
 from posenc.attention import attention_weights, causal_bias
 from posenc.models import Transformer
+from posenc.probe import asking
 from posenc.probe.asking import effects, energies, orthogonal_texts, questions, score_table, tabulate
 from posenc.probe.inside import scores
 from posenc.probe.turned import rotation
@@ -329,12 +330,30 @@ def test_above_layer_0_the_others_have_a_share():
             weight.mul_(3)
     found = questions(model, layer=1)
     assert found.others > 0.05 and sum(found.shares.values()) == pytest.approx(1)
+    longer = questions(model, layer=1, arrays=24)  # what the others leave in the averages is taken off
+    assert found.shares == pytest.approx(longer.shares, abs=0.05)
+    assert found.drift == pytest.approx(longer.drift, abs=0.1)
+    assert "or by what was read there" in repr(found)
     with torch.no_grad():  # a first layer that does nothing leaves the second as blind to others as the first
         for part in (model.blocks[0].attention.output, model.blocks[0].mlp[-1]):
             for weight in part.parameters():
                 weight.zero_()
     assert questions(model, layer=1).others < ROUNDING
     assert questions(model, layer=1).relative
+
+
+def test_noise_of_a_known_size_is_taken_off_the_drift():
+    g = torch.Generator().manual_seed(0)
+    m, n = torch.arange(6)[:, None], torch.arange(5)
+    for share in (0.0, 0.5):  # of what places decide; the rest is by m - n alone
+        level = torch.randn(64, 7, 7, 10, generator=g, dtype=torch.float64)[..., m - n + 4]
+        own = torch.randn(64, 7, 7, 6, 5, generator=g, dtype=torch.float64)
+        clean = (1 - share) ** 0.5 * level + share**0.5 * own
+        noisy = clean + torch.randn(clean.shape, generator=g, dtype=torch.float64)
+        expected, _ = asking._drift(clean, effects(clean), 1e-7, 0.0)
+        taken_off, _ = asking._drift(noisy, effects(noisy), 1e-7, 64.0)
+        left_in, _ = asking._drift(noisy, effects(noisy), 1e-7, 0.0)
+        assert abs(taken_off - expected) < 0.02 < 0.1 < left_in - expected
 
 
 def test_tokens_are_chosen_refused_and_fit_a_small_vocabulary():
@@ -388,6 +407,15 @@ def test_what_is_added_is_no_rotation_and_what_does_nothing_turns_nothing():
     still = rotation(transformer(bias=lambda m, n: -(m[:, None] - n).abs().float()[None]), layer=1)
     assert still.found and not len(still.pairs) and still.layout == "none" and still.base is None
     assert "nothing turns" in repr(still)
+
+
+def test_the_last_dimensions_of_a_head_may_turn():
+    def turned(x, positions):
+        return torch.cat([x[..., :8], rotate(x[..., 8:], angles(positions, 8), layout="half_split")], dim=-1)
+
+    found = rotation(transformer(rotate=turned), layer=1)
+    assert found.pairs.tolist() == [[8, 12], [9, 13], [10, 14], [11, 15]]
+    assert found.rotary_dim == 8 and found.base == pytest.approx(10_000, rel=2e-3)
 
 
 def test_speeds_of_no_single_base_are_said_to_be_so():

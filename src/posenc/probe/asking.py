@@ -40,7 +40,8 @@ class Questions:
         others: what tokens at other places decide; in layer 0 there is none of it.
         any_token: the part of content_content that every query at every place shares: a token that all look for.
         any_place: the same of position_position: a place that all look for.
-        drift: of what depends on places at all, the part that m - n does not decide; nan where nothing does.
+        drift: of what depends on places at all, the part that m - n does not decide; nan where nothing does. Above
+            layer 0 a place also differs by what could be read from it, so even without positions there is some.
         relative: whether that part is rounding.
         model, layer: what was asked.
     """
@@ -68,6 +69,8 @@ class Questions:
         if self.drift != self.drift:
             return f"{self.model}, layer {self.layer}: {shares}; no score depends on a place"
         relative = "places count by m - n alone" if self.relative else "places count for themselves"
+        if self.layer and not self.relative:
+            relative = "places count for themselves, or by what was read there"
         return f"{self.model}, layer {self.layer}: {shares}; {relative} (drift {self.drift:.2g})"
 
 
@@ -111,7 +114,7 @@ def questions(
         raise ValueError(
             f"layer {layer} of {type(model).__name__} gives every key the same score: it asks nothing"
         )
-    drift, rounding = _drift(table, parts, precision)
+    drift, rounding = _drift(table, parts, precision, len(table) * rest / arrays)
     return Questions(
         **{share: sum(energy[name] for name in names) / total for share, names in EFFECTS.items()},
         others=others / total,
@@ -247,10 +250,14 @@ def _freedom(name: str, levels: torch.Size) -> int:
     return freedom
 
 
-def _drift(table: Tensor, parts: dict[str, Tensor], precision: float) -> tuple[float, float]:
-    """Of all that depends on places, the share that no function of tokens and m - n can say, and that of rounding."""
-    placed = sum(part for name, part in parts.items() if set(name) & set("MN") and name not in ROW_CONSTANTS)
-    energy = placed.square().sum()
+def _drift(table: Tensor, parts: dict[str, Tensor], precision: float, noise: float) -> tuple[float, float]:
+    """Of all that depends on places, the share that no function of tokens and m - n can say, and that of rounding.
+
+    Noise is what other tokens leave in each cell, summed over the heads; each sum of squares has its part of it.
+    """
+    names = [name for name in parts if set(name) & set("MN") and name not in ROW_CONSTANTS]
+    energy = sum(parts[name] for name in names).square().sum()
+    energy = energy - noise * sum(_freedom(name, table.shape[1:]) for name in names)
     rounding = precision**2 * table.square().sum()
     if energy <= rounding:
         return torch.nan, torch.nan
@@ -268,7 +275,8 @@ def _drift(table: Tensor, parts: dict[str, Tensor], precision: float) -> tuple[f
     basis = basis[:, sizes > 1e-9 * sizes[0]]
     values = table.reshape(heads * u, v * m * n).T  # for each query token, its rows are free
     left = values - basis @ (basis.T @ values)
-    return (left.square().sum() / energy).item(), (rounding / energy).item()
+    drifting = left.square().sum() - noise * u * (v * m * n - basis.shape[1])
+    return (drifting / energy).clamp(0, 1).item(), (rounding / energy).item()
 
 
 def _default_tokens(model: nn.Module) -> Tensor:

@@ -69,13 +69,16 @@ class Rotation:
         if self.layout == "interleaved" and self.precision > 1e-5:
             return None  # how many slow pairs follow, unseen, decides what the base is
         index = self.pairs[:, 0] / (2 if self.layout == "interleaved" else 1)
-        exponent, speeds = -2 * index.double() / self.rotary_dim, self.speeds.abs()
+        speeds = self.speeds.abs()
         certain = speeds * (len(self.angles) - 1) > 1e3 * self.precision
         if certain.sum() < 2:
             return None
-        fit = torch.linalg.lstsq(exponent[certain, None], speeds[certain, None].log())
-        off = (speeds[certain].log() - exponent[certain] * fit.solution[0]).abs().max()
-        return fit.solution[0].exp().item() if off < 0.01 else None
+        for start in {0, index[0].item()}:  # some models turn the last dimensions of a head
+            exponent = -2 * (index[certain, None].double() - start) / self.rotary_dim
+            logarithm = torch.linalg.lstsq(exponent, speeds[certain, None].log()).solution
+            if (exponent @ logarithm - speeds[certain, None].log()).abs().max() < 0.01:
+                return logarithm.exp().item()
+        return None
 
     def __repr__(self) -> str:
         where = f"{self.model}, layer {self.layer}"

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -88,6 +89,29 @@ def test_source_of_a_small_exercise():
 
 
 @pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("[On to 5](05_x.ipynb), [all](../README.md)", "On to 5, all"),
+        ("see [a *b*](claims.ipynb#cell-id=a)", "see a *b*"),
+        ("[paper](https://arxiv.org/abs/1.2) [below](#3-x)", "[paper](https://arxiv.org/abs/1.2) [below](#3-x)"),
+        ("`times[0](kernel)` and $f[i](x)$", "`times[0](kernel)` and $f[i](x)$"),
+    ],
+)
+def test_links_to_what_is_not_handed_out_are_plain_text(text, plain):
+    chapter = one_exercise()
+    chapter.cells.insert(0, v4.new_markdown_cell(text))
+    assert teachers_source(chapter, TEST).cells[0].source == plain
+
+
+@chapters
+def test_no_link_of_a_handed_out_chapter_leads_nowhere(path):
+    for cell in teachers_source(notebooks.read(path), release.hidden_tests(path)).cells:
+        if cell.cell_type == "markdown":
+            leads = re.findall(r"\]\(([^)\s]+\.(?:ipynb|md|py|png|toml)[^)\s]*)\)|(?:src|href)=.([^\"'>]+)", cell.source)
+            assert not [link for link in map("".join, leads) if not re.match(r"https?:|#", link)], cell.source
+
+
+@pytest.mark.parametrize(
     ("solution", "tests", "complaint"),
     [
         ("def twice_solution(x):\n    return x", {}, "twice has no hidden tests"),
@@ -145,6 +169,8 @@ def test_the_students_notebook_is_the_chapter_without_solutions(released, path):
         wanted = copy.deepcopy(cell)
         if "solution" in tags(cell):
             wanted.source = f'{name} = use("{name}", {name})'
+        if cell.cell_type == "markdown":
+            wanted.source = release.LINK.sub(r"\1", wanted.source)
         given.metadata.pop("nbgrader", None)
         assert given == wanted
 

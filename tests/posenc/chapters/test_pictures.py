@@ -44,9 +44,6 @@ def make(name: str) -> Live:
     return made_up(chapter).get(function, FIGURES[name])()
 
 
-made = functools.cache(make)
-
-
 @functools.cache
 def pictures(chapter: str) -> list[tuple[str, bytes]]:
     """The words and the picture of every figure that the chapter shows."""
@@ -54,10 +51,8 @@ def pictures(chapter: str) -> list[tuple[str, bytes]]:
     return shown(read(path))
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_is_drawn_as_it_is_kept(name):
+def drawn_as_kept(name: str, live: Live) -> None:
     chapter, _, function = name.partition(".")
-    live = made(name)
     if function not in made_up(chapter):
         stored = [picture for words, picture in pictures(chapter) if words == repr(live)]
         assert stored, f"no cell of the chapter shows it as it starts: {live!r}"
@@ -72,30 +67,23 @@ def test_a_figure_is_drawn_as_it_is_kept(name):
     assert where is None, f"{where}. If that is meant, keep the new one, as the top of this file says"
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_control_moves_something_and_comes_back(name):
-    live = made(name)
-    assert live.sweep() >= len(live.controls.keys() - {"sentence"})
+def small_text(live: Live) -> dict[str, float]:
+    shown = [item for item in live.figure.findobj(Text) if item.get_text().strip() and item.get_visible()]
+    return {item.get_text(): item.get_fontsize() for item in shown if item.get_fontsize() < 9}
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_text_is_large_enough_to_read(name):
-    live = made(name)
-    live.png()
-    small = {
-        item.get_text(): item.get_fontsize()
-        for item in live.figure.findobj(Text)
-        if item.get_text().strip() and item.get_visible() and item.get_fontsize() < 9
-    }
-    assert not small
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_leaves_the_learners_random_numbers_alone(name):
+def test_a_figure(name):
+    """It leaves the learner's random numbers alone, is drawn as it is kept, can be read, and every control moves it
+    and brings it back."""
     torch.manual_seed(1234)  # no figure's own
     before = torch.get_rng_state()
-    assert make(name).png()
+    live = make(name)
+    live.png()
     assert torch.equal(torch.get_rng_state(), before)
+    drawn_as_kept(name, live)
+    assert not small_text(live)
+    assert live.sweep() >= len(live.controls.keys() - {"sentence"})
 
 
 def test_nothing_is_made_up_that_is_no_figure():

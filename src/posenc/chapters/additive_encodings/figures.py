@@ -327,8 +327,8 @@ def amplitude(separate: Tensor | None = None) -> Live:
     panel.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
     panel.minorticks_off()
     lengths = [ratio * 2**power for power in powers]
-    panel.plot(lengths, curves[1], color="black", label="after the matrix")
-    panel.plot(lengths, curves[0], color=ADDED, linestyle="--", label="nearest token to the sum")
+    (after,) = panel.plot([], [], color="black", label="after the matrix")
+    (before,) = panel.plot([], [], color=ADDED, linestyle="--", label="nearest token to the sum")
     panel.legend(loc="lower left")
     panel.set_xlabel("length of the encoding / length of the token")
     panel.set_ylabel("tokens found")
@@ -340,20 +340,30 @@ def amplitude(separate: Tensor | None = None) -> Live:
         summed.set_data(range(shown), total[:shown].numpy())
         restored.set_data(range(shown), (total @ separate)[:shown].numpy())
         found = shares(2**power)
+        reached = sum(other <= power for other in powers)  # the curves grow up to the slider
+        after.set_data(lengths[:reached], curves[1][:reached])
+        before.set_data(lengths[:reached], curves[0][:reached])
         now.set_data([ratio * 2**power] * 2, found)
         readout.set_text(f"amplitude {2**power:.3g}: found {found[0]:.0%}, {found[1]:.0%} after the matrix")
 
     return Live(
         figure,
         update,
-        moving={"sum": summed, "restored": restored, "now": now, "readout": readout},
+        moving={
+            "sum": summed,
+            "restored": restored,
+            "before": before,
+            "after": after,
+            "now": now,
+            "readout": readout,
+        },
         controls={
             "power": slider("amplitude, 2 to the power", -3.0, 6.0, value=0.0, step=0.25),
             "position": slider("position", 0, len(encodings) - 1, value=5),
         },
         alt="Left, one token's numbers as rings, the sum with an encoding as dots, and the sum after the matrix as "
-        "crosses. Right, the share of tokens found against the length of the encoding: falling from all to few for "
-        "the nearest token, level at all after the matrix.",
+        "crosses. Right, the share of tokens found against the length of the encoding, up to the chosen amplitude: it "
+        "falls from all to few for the nearest token, and stays at all after the matrix.",
     )
 
 

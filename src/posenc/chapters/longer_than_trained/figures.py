@@ -97,7 +97,7 @@ def dots(
 
     Args:
         values: name → for each series one number a seed, (seeds,); made up unless given.
-        series: what the numbers beside each other are.
+        series: what the numbers beside each other are, one or two.
         measure: what is on the vertical axis.
         limits: of the vertical axis.
     """
@@ -111,18 +111,10 @@ def dots(
         shift = 0.22 * (index - (len(series) - 1) / 2)
         x = [column + shift for column, row in enumerate(values.values()) for _ in row[index]]
         y = [seed for row in values.values() for seed in row[index].tolist()]
-        panel.plot(
-            x,
-            y,
-            "os^D"[index],
-            color=[TURNED, BIAS, ADDED, NONE][index],
-            markersize=6,
-            alpha=0.7,
-            linestyle="none",
-            label=name,
-        )
+        filled = {"mfc": "none"} if index else {}  # two series at the most
+        panel.plot(x, y, "os"[index], color=TURNED, **filled, markersize=6, alpha=0.7, label=name)
     if len(series) > 1:
-        panel.legend(loc="lower left", ncols=len(series))
+        figure.legend(loc="outside upper right", ncols=len(series))
     return still(figure, alt=f"{measure}, one dot a seed: {', '.join(values)}; {', '.join(series)}.")
 
 
@@ -234,7 +226,8 @@ def stretching() -> Live:
     )
     ends.legend(loc="upper right")
     slowed.set_yscale("log", base=2)
-    slowed.set(xlim=(-1, 64), ylim=(1 / 48, 1.3), xlabel="pair i", ylabel="speed, times the trained speed")
+    slowed.set(xlim=(-1, 64), ylim=(1 / 48, 1.3), xlabel="pair i")
+    slowed.set_ylabel("speed / trained speed", labelpad=0)
     slowed.set_yticks([1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32], ["1", "1/2", "1/4", "1/8", "1/16", "1/32"])
     slowed.minorticks_off()
     (speed,) = slowed.plot([], [], "o-", color=TURNED, markersize=3, linewidth=1)
@@ -251,7 +244,7 @@ def stretching() -> Live:
         speed.set_data(pairs, ratio)
         left.set_text(f"{method}, {scale * trained:,} positions: {int(unseen.sum())} pairs with new angles")
         right.set_text(
-            f"{int((ratio > 1 - 1e-9).sum())} pairs at full speed, the slowest at 1/{1 / ratio.min():.3g}"
+            f"{int((ratio > 1 - 1e-9).sum())} pairs at full speed, the slowest at {ratio.min():.3f} of it"
         )
 
     return Live(
@@ -384,7 +377,7 @@ def card(judged: Mapping[str, Mapping[str, float]] | None = None) -> Live:
         part = table[:, columns]
         picture = part if panel is shares else torch.zeros_like(part)
         image = panel.imshow(
-            picture, cmap=MAGNITUDE if panel is shares else "Greys", vmin=0, vmax=1, aspect="auto"
+            picture.numpy(), cmap=MAGNITUDE if panel is shares else "Greys", vmin=0, vmax=1, aspect="auto"
         )
         panel.set_xticks(range(part.shape[1]), [name.replace(" ", "\n", 1) for name in ROWS[columns]])
         panel.tick_params(length=0)

@@ -1,0 +1,95 @@
+"""Hidden tests of chapter 5: what every right answer has, on inputs that the checks don't use, and no answer.
+
+Each function raises where an answer is wrong. It is copied into a learner's notebook to give marks, and learners
+read it afterwards, so it imports what it needs and holds no solution.
+"""
+
+
+def unseen_weight(answer):
+    """Nothing within the trained length, and one new distance more for each query after it."""
+    import torch
+
+    generator = torch.Generator().manual_seed(71)
+    for length, trained in ((12, 5), (9, 8), (7, 1), (4, 4)):
+        weights = torch.rand(length, length, generator=generator, dtype=torch.float64).tril()
+        got = answer(weights.clone(), trained)
+        assert type(got) is torch.Tensor and got.shape == (length,)
+        assert (got[:trained] == 0).all()
+        for query in range(trained, length):
+            assert abs(got[query] - weights[query, : query + 1 - trained].sum()) < 1e-12
+        later = torch.cat([torch.zeros(length, 2, dtype=torch.float64), weights], dim=1)[:, :length]
+        assert not torch.allclose(answer(later, trained), got) or length <= trained
+
+
+def place_needle(answer):
+    """A reader who remembers what was told last finds the value, and with the needle cut out finds nothing."""
+    import torch
+
+    from posenc.tasks import ASK, FACT_KEYS, FACT_VALUES
+
+    generator = torch.Generator().manual_seed(72)
+
+    def draw(high):
+        return int(torch.randint(high, (), generator=generator))
+
+    for length in (20, 33, 200):
+        for _ in range(10):
+            text = torch.randint(FACT_KEYS * (FACT_VALUES + 1), (length,), generator=generator)
+            distance, key, value = 1 + draw(length - 1), draw(FACT_KEYS), draw(FACT_VALUES)
+            got = answer(text.clone(), distance, key, value)
+            assert type(got) is torch.Tensor and got.shape == text.shape
+            *before, last = [divmod(token, FACT_VALUES + 1) for token in got.tolist()]
+            assert last == (key, ASK)
+            places = [place for place, token in enumerate(before) if token[0] == key]
+            assert places == [length - 1 - distance] and before[places[0]][1] == value
+            others = [place for place in range(length) if text[place] // (FACT_VALUES + 1) != key]
+            assert sum(bool(got[place] != text[place]) for place in others) <= 2
+
+
+def stretched_base(answer):
+    """The slowest pair takes scale times as long for a turn as before."""
+    for base, d, scale in ((10_000.0, 64, 3.0), (500_000.0, 128, 16.0), (100.0, 6, 1.5), (10_000.0, 32, 1.0)):
+        got = float(answer(base, d, scale))
+        before, after = (number ** ((d - 2) / d) for number in (base, got))
+        assert abs(after / (scale * before) - 1) < 1e-9
+
+
+def left_alone(answer):
+    """YaRN's own angles: without rounding, the pairs that keep their speed."""
+    import torch
+
+    from posenc.rotary import angles
+    from posenc.stretching import yarn
+
+    one = torch.tensor(1)
+    for d, base, trained, fast in (
+        (128, 10_000.0, 2048, 32.0),
+        (96, 1e6, 32_768, 20.0),
+        (32, 100.0, 512, 4.0),
+    ):
+        stretched = yarn(one, d, scale=16.0, trained_length=trained, fast=fast, truncate=False, base=base)
+        kept = torch.isclose(stretched, angles(one, d, base=base), rtol=1e-12)
+        assert float(answer(d, base, trained, fast)) == int(kept.sum())
+    assert float(answer(64, 10_000.0, 8, 32.0)) == 0
+
+
+def first_unseen(answer):
+    """Pair by pair, distance by distance: the first angle that no trained distance reaches."""
+    import math
+
+    import torch
+
+    from posenc.rotary import angles
+
+    one = torch.tensor(1)
+    for d, base, trained, slower in ((8, 300.0, 20, 3.3), (16, 10_000.0, 48, 1.0), (6, 50.0, 16, 1.7)):
+        before = angles(one, d, base=base)
+        after = before / torch.linspace(1, slower, d // 2, dtype=torch.float64)
+        largest = [speed * (trained - 1) for speed in before.tolist()]
+        for distance in range(1, 2000):
+            there = [speed * distance for speed in after.tolist()]
+            if any(a > b * (1 + 1e-9) and b < 2 * math.pi for a, b in zip(there, largest)):
+                break
+        assert float(answer(after.clone(), before.clone(), trained)) == distance
+    fast = torch.tensor([3.0, 1.0], dtype=torch.float64)
+    assert float(answer(fast.clone(), fast.clone(), 30)) == math.inf
