@@ -250,7 +250,7 @@ def _tell(found: dict, cells: list[dict]) -> None:
             answers[name] = "".join(cell["source"]), errors
         elif role.get("grade") and errors:
             source, earlier = answers.get(name, ("", []))
-            error = earlier[0] if earlier and errors[0]["ename"] == "NameError" else errors[0]
+            error = earlier[-1] if earlier and errors[-1]["ename"] == "NameError" else errors[-1]
             told = ": ".join(filter(None, [error["ename"], error["evalue"].strip()]))
             found["lacks"] |= bool(re.search(r"\b(NameError|KeyError)\b", told))
             plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error["traceback"]))
