@@ -195,7 +195,7 @@ REASONS = {
     "correct": "",
     "loop in a function": f"unpermute: it ran longer than {CELL_SECONDS} s",
     "no interrupt": f"unpermute: it ran longer than {CELL_SECONDS} s and could not be interrupted",
-    "syntax error": "unpermute: SyntaxError: '(' was never closed",
+    "syntax error": "unpermute: SyntaxError",
     "exit": "unpermute: its code ended or crashed the kernel",
     "memory": "unpermute: it raised MemoryError",
     "not a notebook": "it is not a notebook that can be read",

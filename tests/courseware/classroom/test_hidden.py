@@ -6,7 +6,6 @@ from pathlib import Path
 
 import planted as mistakes
 import pytest
-
 import torch
 
 from courseware import notebooks
