@@ -12,7 +12,6 @@ ours. A figure beyond its limit makes the bench fail; for one beyond its goal th
 """
 
 import argparse
-import copy
 import importlib
 import importlib.util
 import inspect
@@ -297,55 +296,43 @@ def browser(delay: float = 0) -> Iterator[str]:
 # ----------------------------------------------------------------- grading
 
 
-def made_up(released: NotebookNode, chapter: NotebookNode, seed: int) -> NotebookNode:
-    """A submission in which about half of the exercises are right, and the others blank or wrong."""
-    from courseware.classroom import release
-
-    draw = random.Random(seed)
-    notebook = copy.deepcopy(released)
-    solved = {c.metadata.ex.id: c.source for c in notebooks.solve(chapter).cells if "ex" in c.metadata}
-    for cell in notebook.cells:
-        name = cell.metadata.get("ex", {}).get("id")
-        answer = draw.choice(["right", "right", "blank", "wrong"]) if name else "blank"
-        if answer == "right":
-            cell.source = solved[name]
-        elif answer == "wrong":
-            cell.source = cell.source.replace(release.STUB, 'return "not this"')
-    return notebook
-
-
 def grading(chapter: str, count: int) -> Iterator[str]:
-    """Made-up submissions of a chapter, with one worker and with two; memory is that of a submission's processes."""
-    from courseware.classroom import release
-    from courseware.classroom.autograde import Limits
-    from courseware.classroom.grade import Grader, find_submissions, new_template
+    """Submissions with other answers in each, right, blank or wrong, with one worker and with two."""
+    from courseware.classroom import autograde, grade, release
 
     path = release.chapter(chapter)
+    solved = {
+        c.metadata.ex.id: c.source for c in notebooks.solve(notebooks.read(path)).cells if "ex" in c.metadata
+    }
     with tempfile.TemporaryDirectory() as scratch:
-        classroom, folder = Path(scratch) / "classroom", Path(scratch) / "submissions"
-        release.assignment(path, classroom)
-        source = classroom / "source" / path.stem / path.name
-        template = new_template(source, Path(scratch) / "template")
-        released, taught = notebooks.read(template), notebooks.read(path)
-        folder.mkdir()
+        folder = Path(scratch)
+        release.assignment(path, folder / "classroom")
+        source = folder / "classroom" / "source" / path.stem / path.name
+        template = grade.new_template(source, folder / "template")
+        (folder / "submissions").mkdir()
+        draw = random.Random(0)
         for number in range(count):
-            text = notebooks.text(made_up(released, taught, number))
-            (folder / f"student {number:03}.ipynb").write_text(text)
+            notebook = notebooks.read(template)
+            for cell in (cell for cell in notebook.cells if "ex" in cell.metadata):
+                wrong = cell.source.replace(release.STUB, 'return "not this"')
+                cell.source = draw.choice([solved[cell.metadata.ex.id]] * 2 + [wrong, cell.source])
+            (folder / "submissions" / f"student {number:03}.ipynb").write_text(notebooks.text(notebook))
+        submissions, _ = grade.find_submissions(folder / "submissions", source.stem)
         yield f"{count} submissions of {path.stem}, {os.cpu_count()} processors"
-        rates = []
+        seconds = []
         for workers in (1, 2):
-            submissions, _ = find_submissions(folder, source.stem)
-            with tempfile.TemporaryDirectory() as graded:
-                grader, start = Grader(source, template, Path(graded), [folder], Limits()), time.monotonic()
-                results = [result for _, result in grader.grade(submissions, workers=workers)]
-            failed = [result["reason"] for result in results if result["reason"]]
-            if failed:
+            start = time.monotonic()
+            grader = grade.Grader(
+                source, template, folder / f"graded {workers}", [folder / "submissions"], autograde.Limits()
+            )
+            results = [result for _, result in grader.grade(submissions, workers=workers)]
+            seconds.append(time.monotonic() - start)
+            if failed := [result["reason"] for result in results if result["reason"]]:
                 raise RuntimeError(f"a submission was not graded: {failed[0]}")
-            rates.append(60 * count / (time.monotonic() - start))
             peak = max(result["memory"] for result in results) / 1e9
-            yield f"{workers} at once: {rates[-1]:5.1f} a minute, {peak:.2f} GB for the largest"
-        share = 2 * rates[0] / rates[1]
-        yield f"two workers do what one does in {share / 2:.2f} of the time{judged(share, 1.25, 2)}"
+            yield f"{workers} at once: {60 * count / seconds[-1]:5.1f} a minute, {peak:.2f} GB for the largest"
+        share = seconds[1] / seconds[0]
+        yield f"two workers take {share:.2f} of the time of one{judged(share, 0.625, 1)}"
 
 
 def main(arguments: list[str]) -> int:

@@ -41,18 +41,23 @@ def without_training(notebook: NotebookNode) -> NotebookNode:
 
     What is left takes seconds instead of minutes, and is all that an exercise or a slider needs.
     """
+    short = copy.deepcopy(notebook)
+    short.cells = [short.cells[number] for number in untrained_cells(notebook.cells)]
+    return short
+
+
+def untrained_cells(cells: list[NotebookNode]) -> list[int]:
+    """The numbers of the cells that neither train models nor need what such a cell defines."""
     dropped: set[str] = {"train"}
     kept = []
-    for cell in notebook.cells:
+    for number, cell in enumerate(cells):
         if cell.cell_type == "code":
             if used(cell.source) & dropped:
                 dropped |= defined(cell.source)
                 continue
             dropped -= defined(cell.source) - {"train"}
-        kept.append(copy.deepcopy(cell))
-    short = copy.deepcopy(notebook)
-    short.cells = kept
-    return short
+        kept.append(number)
+    return kept
 
 
 def runs(cell: NotebookNode) -> bool:

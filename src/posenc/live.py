@@ -55,7 +55,7 @@ GREY = "#777777"
 SIGNED = "PuOr_r"  # for maps of values of either sign, white at 0
 MAGNITUDE = "cividis"  # for maps of sizes
 
-BLUE, ORANGE, GREEN, PINK, SKY = QUERY, KEY, CONTENT, POSITION, "#56B4E9"
+SKY = "#56B4E9"  # of content that asks for a position, and the like
 
 TEXT = {"font.size": 9} | dict.fromkeys(
     ["axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"], 9

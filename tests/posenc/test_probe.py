@@ -3,10 +3,14 @@
 The rotations are in tests/rotations.py, written as people write them and without the course's own.
 """
 
+import copy
+import doctest
+import importlib
 import math
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import rotations
@@ -14,9 +18,11 @@ import torch
 from rotations import Setting
 
 from posenc.chapters.position_bugs.port import MISTAKES, RIGHT, Port
-from posenc.models import Transformer
+from posenc.models import Ensemble, Transformer, train
 from posenc.probe import Calls, Convention, agreement, best_convention, convention, conventions
-from posenc.rotary import angles, rotate
+from posenc.probe.loss import BASES
+from posenc.rotary import angles, rotate, to_half_split, to_interleaved
+from posenc.tasks import character_batch, character_loss, character_text
 
 ROTATIONS = rotations.rotations()
 PLAIN = Setting(64, 64)
@@ -418,4 +424,84 @@ def test_candidates_are_needed():
         best_convention(LooksBack(RIGHT), repeating(4, 16))
     with pytest.raises(ValueError, match="0 candidates"):
         best_convention(LooksBack(RIGHT), repeating(4, 16), [])
-    assert len(conventions(64)) == 96 and len(conventions(6, parts=(1.0, 0.5))) == 32
+    assert len(conventions(64)) == 12 * len(BASES) == 96 and len(conventions(6, parts=(1.0, 0.5))) == 32
+
+
+@pytest.mark.parametrize("name", ["convention", "agreement"])
+def test_the_examples_of_the_help_are_true(name):
+    module = importlib.import_module(f"posenc.probe.{name}")
+    found = doctest.testmod(module)
+    assert found.attempted > 0 and found.failed == 0
+
+
+def trained(convention: Convention, steps: int):
+    torch.manual_seed(0)
+    draw = torch.Generator().manual_seed(0)
+    ensemble = Ensemble(
+        lambda: Transformer(96, 96, width=64, heads=4, layers=2, causal=True, rotate=convention.rotate), [0]
+    )
+    train(
+        ensemble,
+        lambda step: character_batch(draw, seeds=1, batch=8, length=128),
+        character_loss,
+        steps=steps,
+        learning_rate=6e-3,
+    )
+    return ensemble.single()
+
+
+def spoiled(model, change):
+    other = copy.deepcopy(model)
+    for block in other.blocks:
+        for part in (block.attention.query, block.attention.key):
+            part.weight.copy_(change(part.weight))
+            part.bias.copy_(change(part.bias))
+    return other
+
+
+def mirrored(rows, seconds):
+    """The second dimension of every pair with its sign changed, in each head of 16."""
+    sign = torch.ones(16)
+    sign[seconds] = -1
+    return rows * (sign.repeat(4)[:, None] if rows.ndim == 2 else sign.repeat(4))
+
+
+HALVES, NEIGHBOURS = slice(8, None), slice(1, None, 2)
+SPOILS = {  # what is done to the rows → what undoes it, and what the weights then want
+    "nothing": (lambda rows: rows, lambda rows: rows, {}),
+    "neighbours": (
+        lambda rows: to_interleaved(rows, 16, dim=0),
+        lambda rows: to_half_split(rows, 16, dim=0),
+        {"layout": "interleaved"},
+    ),
+    "signs": (
+        lambda rows: mirrored(rows, HALVES),
+        lambda rows: mirrored(rows, HALVES),
+        {"direction": -1},
+    ),
+    "neighbours and signs": (
+        lambda rows: mirrored(to_interleaved(rows, 16, dim=0), NEIGHBOURS),
+        lambda rows: to_half_split(mirrored(rows, NEIGHBOURS), 16, dim=0),
+        {"layout": "interleaved", "direction": -1},
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", [10_000.0, 1_000.0])
+def test_a_spoiled_checkpoint_is_named_and_repaired_to_the_last_digit(base):
+    """Trained with a base, spoiled by somebody, and named by its loss on texts of 128 characters."""
+    right = Convention(16, base=base)
+    model = trained(right, 350)
+    text = character_text(held_out=True)[:8192].view(-1, 128)
+    candidates = conventions(16, bases=(1e3, 1e4, 1e5, 1e6), parts=(1.0, 0.5))
+    for name, (spoil, undo, wanted) in SPOILS.items():
+        stranger = spoiled(model, spoil)
+        found = best_convention(
+            lambda tokens, rotate, s=stranger: Port(s, rotate=rotate)(tokens)[0], text, candidates
+        )
+        assert found.best == replace(right, **wanted), name
+        assert found.margin > 0.005 and not found.open, name
+        mended = spoiled(stranger, undo)
+        for one, other in zip(model.parameters(), mended.parameters()):
+            assert torch.equal(one, other), name

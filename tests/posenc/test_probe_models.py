@@ -13,6 +13,7 @@ from torch import nn
 from posenc.additive import sinusoidal
 from posenc.attention import attention_weights, causal_bias
 from posenc.models import Transformer
+from posenc.probe import asking
 from posenc.probe.asking import effects, energies, orthogonal_texts, questions, score_table, tabulate
 from posenc.probe.inside import scores
 from posenc.probe.turned import rotation
@@ -339,6 +340,20 @@ def test_above_layer_0_the_others_have_a_share():
                 weight.zero_()
     assert questions(model, layer=1).others < ROUNDING
     assert questions(model, layer=1).relative
+
+
+def test_noise_of_a_known_size_is_taken_off_the_drift():
+    g = torch.Generator().manual_seed(0)
+    m, n = torch.arange(6)[:, None], torch.arange(5)
+    for share in (0.0, 0.5):  # of what places decide; the rest is by m - n alone
+        level = torch.randn(64, 7, 7, 10, generator=g, dtype=torch.float64)[..., m - n + 4]
+        own = torch.randn(64, 7, 7, 6, 5, generator=g, dtype=torch.float64)
+        clean = (1 - share) ** 0.5 * level + share**0.5 * own
+        noisy = clean + torch.randn(clean.shape, generator=g, dtype=torch.float64)
+        expected, _ = asking._drift(clean, effects(clean), 1e-7, 0.0)
+        taken_off, _ = asking._drift(noisy, effects(noisy), 1e-7, 64.0)
+        left_in, _ = asking._drift(noisy, effects(noisy), 1e-7, 0.0)
+        assert abs(taken_off - expected) < 0.02 < 0.1 < left_in - expected
 
 
 def test_tokens_are_chosen_refused_and_fit_a_small_vocabulary():

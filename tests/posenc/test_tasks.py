@@ -247,6 +247,11 @@ def test_accuracy_is_the_share_of_right_answers_at_each_distance():
     assert near[:, :2].min() == 1 and near[:, 2:].max() < 0.5
 
 
+def test_a_needle_that_does_not_fit_into_the_text_is_refused():
+    with pytest.raises(ValueError):
+        needle_accuracy(Knows(), torch.Generator(), [100], newest=False, length=80)
+
+
 def test_a_model_of_facts_reads_a_key_and_a_value_as_two_vectors():
     model = fact_model(width=8)
     tokens = fact_token(torch.tensor([[3, 3, 5]]), torch.tensor([[2, ASK, 2]]))

@@ -2,7 +2,8 @@
 
 A submission is a notebook NAME.ipynb in the folder, or a folder NAME with the chapter's notebook and whatever it
 imports. Each is graded in a process of its own, several at once, and leaves its result in
-classroom/graded/04_name/results. Started again, only what is new or changed is graded. In the end there are
+classroom/graded/04_name/results. Started again, only what is new or changed is graded. Trouble of the grader or the
+machine gives no mark and leaves no result, so that the next run tries again. In the end there are
 
     classroom/graded/04_name/marks.csv      a line for each submission, with the reason where a mark is missing
     classroom/graded/04_name/feedback/      a page for each
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -38,27 +40,32 @@ from courseware.classroom.release import CLASSROOM, ROOT, ClassroomError
 
 FIRST_USER = 50_000  # as root, submissions run under the user numbers from here on
 BIGGEST = 20_000_000  # bytes of a submitted notebook or of the files beside it
+MOST = 5_000  # files and folders, or cells
+DEEPEST = 30  # folders in folders
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What a student handed in: the notebook if there is one, and the folder if it came in one."""
+    """What a student handed in: the notebook if there is one, what lies beside it, and why it cannot be graded."""
 
     student: str
     notebook: Path | None
-    folder: Path | None = None
+    beside: tuple[Path, ...] = ()
+    fault: str = ""  # of the student
+    trouble: str = ""  # of the machine
 
     def files(self) -> Iterator[tuple[str, Path]]:
-        """(name, path) of the regular files beside the notebook; links and devices are left out."""
-        for path in sorted(self.folder.rglob("*")) if self.folder and self.notebook else ():
-            if _regular(path) and path != self.notebook and path.is_relative_to(self.notebook.parent):
+        """(name, path) of the files that go with the notebook."""
+        for path in self.beside if self.notebook else ():
+            if path != self.notebook and path.is_relative_to(self.notebook.parent):
                 yield str(path.relative_to(self.notebook.parent)), path
 
     def fingerprint(self) -> str:
         """Changes when anything in it changes."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(self.fault.encode())
         for name, path in [("", self.notebook), *self.files()] if self.notebook else []:
-            digest.update(f"{name} {path.stat().st_size} ".encode() + path.read_bytes())
+            size = path.stat().st_size
+            digest.update(os.fsencode(f"{name} {size} ") + (path.read_bytes() if size <= BIGGEST else b""))
         return digest.hexdigest()
 
 
@@ -66,31 +73,76 @@ def _regular(path: Path) -> bool:
     return stat.S_ISREG(path.lstat().st_mode)
 
 
+def _label(path: Path) -> str:
+    """A name that can be printed and written: file names may be in any encoding, and fill 255 bytes."""
+    name = unicodedata.normalize("NFC", os.fsencode(path).decode(errors="backslashreplace"))
+    return name.encode()[:240].decode(errors="ignore")
+
+
+def _files(folder: Path) -> list[Path]:
+    """The regular files below a folder; links and devices are left out. A ClassroomError says where there are too many, or too deep."""
+    found, folders = [], [folder]
+    for each in folders:  # grows
+        if len(each.parts) > len(folder.parts) + DEEPEST:
+            raise ClassroomError(f"its folders are nested more than {DEEPEST} deep")
+        for entry in os.scandir(each):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(Path(entry.path))
+            elif entry.is_file(follow_symlinks=False):
+                found.append(Path(entry.path))
+        if len(found) + len(folders) > MOST:
+            raise ClassroomError(f"it has more than {MOST} files and folders")
+    return sorted(found)
+
+
+def _submission(student: str, path: Path, name: str) -> tuple[Submission, list[Path]]:
+    """What lies at a path, and its notebooks from which the newest was taken."""
+    if not path.is_dir():
+        return Submission(student, path), [path]
+    try:
+        files = _files(path)
+    except ClassroomError as error:
+        return Submission(student, None, fault=str(error)), []
+    except OSError as error:
+        return Submission(student, None, trouble=f"{error.strerror}: {_label(Path(error.filename).name)}"), []
+    inside = [p for p in files if p.suffix == ".ipynb" and ".ipynb_checkpoints" not in p.parts]
+    inside = sorted([p for p in inside if p.stem == name] or inside, key=_age)
+    return Submission(student, inside[-1] if inside else None, tuple(files)), inside
+
+
+def _age(path: Path) -> tuple[int, str]:
+    """Sorts the newest last; equally new ones by name."""
+    return path.stat().st_mtime_ns, str(path)
+
+
 def find_submissions(folder: Path, name: str) -> tuple[list[Submission], list[str]]:
-    """The submissions of a folder, and the names of what else lies there.
+    """The submissions of a folder, and a line for each thing in it that is not graded.
+
+    Of several notebooks of a student the newest is graded; in a folder, of those that have the assignment's name.
 
     Args:
-        name: of the assignment, as in 04_rotary_encoding. A folder may hold several notebooks; then it is the one
-            of this name.
+        name: of the assignment, as in 04_rotary_encoding.
     """
-    found, others = [], []
+    found: dict[str, list[tuple[Submission, list[Path]]]] = {}
+    lines = []
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
             continue
-        if path.is_dir() and not path.is_symlink():
-            inside = [
-                p
-                for p in sorted(path.rglob("*.ipynb"))
-                if _regular(p) and ".ipynb_checkpoints" not in p.parts
-            ]
-            named = [p for p in inside if p.stem == name]
-            notebook = (named or (inside if len(inside) == 1 else []) or [None])[0]
-            found.append(Submission(path.name, notebook, path))
-        elif path.suffix == ".ipynb" and _regular(path):
-            found.append(Submission(path.stem, path))
+        if path.is_dir() and not path.is_symlink() or path.suffix == ".ipynb" and _regular(path):
+            student = _label(Path(path.name if path.is_dir() else path.stem))
+            found.setdefault(student, []).append(_submission(student, path, name))
         else:
-            others.append(path.name)
-    return found, others
+            lines.append(f"{_label(Path(path.name))} is neither a notebook nor a folder: not graded")
+    chosen = []
+    for student, several in found.items():
+        several.sort(key=lambda each: _age(each[0].notebook) if each[0].notebook else (0, ""))
+        chosen.append(several[-1][0])
+        older = [path for _, notebooks in several for path in notebooks if path != chosen[-1].notebook]
+        if older:
+            names = ", ".join(_label(path.relative_to(folder)) for path in older)
+            newest = _label(chosen[-1].notebook.relative_to(folder))
+            lines.append(f"{student}: {newest} is the newest notebook and is graded; not graded: {names}")
+    return chosen, lines
 
 
 # ------------------------------------------------------------ one submission
@@ -123,19 +175,22 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
         template: the notebook as it was released, in a folder with its name, beside the gradebook.
 
     Raises:
-        ClassroomError: there is no notebook, it cannot be read, or all of it is too big.
+        ClassroomError: there is no notebook, it is none, or all of it is too big.
     """
     course, own, name = base / str(number), kernels / str(number), template.stem
     files = dict(submission.files())
-    size = sum(path.stat().st_size for path in [submission.notebook, *files.values()] if path)
     if submission.notebook is None:
-        raise ClassroomError(f"there is no notebook {name}.ipynb in the folder")
+        raise ClassroomError(submission.fault or f"there is no notebook {name}.ipynb in the folder")
+    size = sum(path.stat().st_size for path in [submission.notebook, *files.values()])
     if size > BIGGEST:
         raise ClassroomError(f"it has {size // 1_000_000} MB; {BIGGEST // 1_000_000} are the most")
+    content, released = submission.notebook.read_bytes(), nbformat.read(template, as_version=4)
+    if content.count(b'"cell_type"') > MOST:
+        raise ClassroomError(f"it has more than {MOST} cells")
     try:
-        notebook = nbformat.reads(submission.notebook.read_text(encoding="utf-8"), as_version=4)
+        notebook = nbformat.reads(content.decode(), as_version=4)
         nbformat.validate(notebook)
-        tidy(notebook, nbformat.read(template, as_version=4))
+        tidy(notebook, released)
     except Exception as error:  # noqa: BLE001  a file can be anything
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise ClassroomError(f"it is not a notebook that can be read: {reason[0][:100]}") from None
@@ -153,17 +208,39 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
 
 
 def failure(marks: dict[str, float], reason: str) -> dict:
-    """The result of a submission that was not graded."""
+    """The result of a submission that could not be graded by what it is: no points."""
     return {"marks": {name: [0.0, points] for name, points in marks.items()}, "notes": {}, "reason": reason}
 
 
-def plain_page(student: str, reason: str) -> str:
-    """The feedback on a submission that was not graded."""
-    words = [html.escape(word) for word in (student, reason)]
-    return (
-        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{words[0]}</title>'
-        f"<h1>{words[0]}: 0 points</h1><p>This submission was not graded: {words[1]}.</p></html>\n"
-    )
+def no_mark(marks: dict[str, float], trouble: str) -> dict:
+    """The result where the grader or the machine failed; it is not kept."""
+    told = {"reason": f"no mark, this is no fault of the submission: {trouble}", "trouble": True}
+    return failure(marks, "") | {"marks": {name: [None, points] for name, points in marks.items()}} | told
+
+
+PAGE = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{student}</title>
+<style>body {{ max-width: 60rem; margin: 2rem auto; font-family: sans-serif }} pre {{ background: #f4f4f4; padding: 1em;
+overflow-x: auto }} td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0 }}</style>
+<h1>{student}</h1><p>{name}: {sum}. {reason}</p><table><tr><th>exercise</th><th>points</th><th>reason</th></tr>
+{lines}</table>
+{parts}</html>
+"""
+
+
+def page(student: str, name: str, result: dict) -> str:
+    """The feedback: a table, and of each exercise that lost points the answer and the error. All of it is plain text."""
+    lines, parts = [], []
+    for exercise, (got, most) in result["marks"].items():
+        words = [_exercise(exercise), f"{_number(got)} of {most:g}", result["notes"].get(exercise, "")]
+        lines.append("".join(f"<td>{html.escape(word)}</td>" for word in words))
+    for exercise, (answer, error) in result.get("shown", {}).items():
+        parts.append(f"<h2>{html.escape(_exercise(exercise))}</h2>")
+        parts += [f"<pre>{html.escape(text)}</pre>" for text in (answer, error) if text]
+    total = f"{_number(mark(result))} of {sum(most for _, most in result['marks'].values()):g} points"
+    words = {"student": student, "name": name, "sum": total, "reason": result["reason"]}
+    escaped = {key: html.escape(word) for key, word in words.items()}
+    rows = "\n".join(f"<tr>{line}</tr>" for line in lines)
+    return PAGE.format(**escaped, lines=rows, parts="\n".join(parts))
 
 
 # --------------------------------------------------------------- all of them
@@ -198,8 +275,7 @@ class Grader:
     def __init__(self, source: Path, template: Path, graded: Path, hide: list[Path], limits):
         self.name, self.source, self.template = source.stem, source, template
         self.graded, self.limits, self.points = graded, limits, points(template)
-        for folder in ("results", "feedback"):
-            (graded / folder).mkdir(parents=True, exist_ok=True)
+        (graded / "results").mkdir(parents=True, exist_ok=True)
         self.hide = tuple(
             os.path.realpath(p) for p in [*hide, ROOT, tempfile.gettempdir(), Path.home(), "/dev/shm"]
         )
@@ -214,62 +290,64 @@ class Grader:
         """The result of an earlier run, if neither the submission nor the assignment has changed since."""
         try:
             result = json.loads(self.result(submission).read_text())
+            return result if result.get("of") == self._fingerprint(submission) else None
         except (OSError, ValueError):
             return None
-        return result if result.get("of") == self._fingerprint(submission) else None
 
     def _fingerprint(self, submission: Submission) -> str:
         return hashlib.sha256(self.source.read_bytes() + submission.fingerprint().encode()).hexdigest()
 
     def grade(self, submissions: list[Submission], *, workers: int) -> Iterator[tuple[Submission, dict]]:
         """Grade them; each with its result, as they end."""
-        from courseware.classroom import autograde
+        from courseware.classroom import autograde  # noqa: F401  once, before the forks
 
         fork = multiprocessing.get_context("fork")
         base, kernels = Path(tempfile.mkdtemp(prefix="grade-")), Path(tempfile.mkdtemp(prefix="run-"))
         kernels.chmod(0o711)
+        (kernels / "home").mkdir()
         first_home = os.environ | {"HOME": str(kernels / "home")}
         fonts = [install.PYTHON, "-c", "import matplotlib.font_manager"]  # makes a cache, in half a second
-        subprocess.run(fonts, env=first_home, check=True)
+        subprocess.run(fonts, env=first_home, check=False)
         running: dict = {}
         waiting = list(enumerate(submissions))
         try:
             while waiting or running:
                 while waiting and len(running) < workers:
                     number, submission = waiting.pop(0)
-                    start, result = time.monotonic(), base / f"{number}.json"
-                    try:
-                        course, own = lay_out(submission, base, kernels, number, self.template)
-                    except ClassroomError as error:
-                        yield (
-                            submission,
-                            self._keep(submission, failure(self.points, str(error)), start, None),
-                        )
-                        continue
-                    place = self._place(autograde, course, own, number)
-                    arguments = (place, self.name, self.limits, result)
-                    process = fork.Process(target=autograde.run, args=arguments)
+                    process = fork.Process(target=self._one, args=(submission, base, kernels, number))
                     process.start()
-                    running[process] = submission, start, course, own, result
+                    running[process] = submission, time.monotonic(), number
                 multiprocessing.connection.wait([process.sentinel for process in running], timeout=1)
-                for process, (submission, start, course, own, result) in list(running.items()):
+                for process, (submission, start, number) in list(running.items()):
                     if process.is_alive() and time.monotonic() < start + self.limits.seconds + 60:
                         continue
                     _end(process)
                     del running[process]
-                    found = failure(self.points, "its grader died")
-                    if result.exists():
-                        found = json.loads(result.read_text())
-                    if "broken" in found:
-                        raise ClassroomError(found["broken"])
-                    yield submission, self._keep(submission, found, start, course)
-                    shutil.rmtree(own, ignore_errors=True)
-                    shutil.rmtree(course, ignore_errors=True)
+                    try:
+                        found = json.loads((base / f"{number}.json").read_text())
+                    except (OSError, ValueError):
+                        found = no_mark(self.points, "its grader died")
+                    yield submission, self._keep(submission, found, start)
+                    _remove(kernels / str(number), base / str(number))
         finally:
             for process in running:
                 _end(process)
-            shutil.rmtree(base, ignore_errors=True)
-            shutil.rmtree(kernels, ignore_errors=True)
+            _remove(base, kernels)
+
+    def _one(self, submission: Submission, base: Path, kernels: Path, number: int) -> None:
+        """In a process of its own: grade, and leave the result as JSON."""
+        from courseware.classroom import autograde
+
+        try:
+            if submission.trouble:
+                raise OSError(submission.trouble)
+            course, own = lay_out(submission, base, kernels, number, self.template)
+            found = autograde.run(self._place(autograde, course, own, number), self.name, self.limits)
+        except ClassroomError as error:
+            found = failure(self.points, str(error))
+        except Exception as error:  # noqa: BLE001  whatever it is, the student has not done it
+            found = no_mark(self.points, ascii(f"{type(error).__name__}: {error}")[1:-1][:300])
+        notebooks.write(base / f"{number}.json", json.dumps(found))
 
     def _place(self, autograde, course: Path, own: Path, number: int):
         python = os.path.realpath(install.PYTHON)
@@ -286,16 +364,22 @@ class Grader:
             python=os.path.join(os.path.realpath(install.VENV), "bin", "python"),
         )
 
-    def _keep(self, submission: Submission, found: dict, start: float, course: Path | None) -> dict:
-        """Store a result, and the feedback before it."""
-        page = self.graded / "feedback" / f"{submission.student}.html"
-        if found["reason"]:
-            page.write_text(plain_page(submission.student, found["reason"]), encoding="utf-8")
-        else:
-            shutil.copyfile(course / "feedback" / "submission" / self.name / f"{self.name}.html", page)
-        found |= {"of": self._fingerprint(submission), "seconds": round(time.monotonic() - start, 1)}
-        notebooks.write(self.result(submission), json.dumps(found))
+    def _keep(self, submission: Submission, found: dict, start: float) -> dict:
+        """Store a result, unless it says nothing about the submission."""
+        found["seconds"] = round(time.monotonic() - start, 1)
+        if "trouble" not in found:
+            try:
+                notebooks.write(
+                    self.result(submission), json.dumps(found | {"of": self._fingerprint(submission)})
+                )
+            except OSError as error:
+                return no_mark(self.points, str(error)) | {"seconds": found["seconds"]}
         return found
+
+
+def _remove(*folders: Path) -> None:
+    """By the system's own command, which minds neither depth nor names."""
+    subprocess.run(["rm", "-rf", "--", *folders], check=False)
 
 
 def _end(process: multiprocessing.Process) -> None:
@@ -314,8 +398,13 @@ def _end(process: multiprocessing.Process) -> None:
 # -------------------------------------------------------------------- marks
 
 
-def mark(result: dict) -> float:
-    return sum(got for got, _ in result["marks"].values())
+def mark(result: dict) -> float | None:
+    """The sum of the points, or none where the grader had trouble."""
+    return None if "trouble" in result else sum(got for got, _ in result["marks"].values())
+
+
+def _number(points: float | None) -> str:
+    return "–" if points is None else f"{points:g}"
 
 
 def why(result: dict) -> str:
@@ -339,26 +428,71 @@ def write_marks(path: Path, results: dict[str, dict], *, isolated: bool = True) 
     exercises = list(dict.fromkeys(name for result in results.values() for name in result["marks"]))
     with path.open("w", newline="", encoding="utf-8") as file:
         table, sandbox_word = csv.writer(file), "bubblewrap" if isolated else "none"
-        table.writerow(["student", "mark", "points", *map(_exercise, exercises), "seconds", "reason", "sandbox"])
+        table.writerow(
+            ["student", "mark", "points", *map(_exercise, exercises), "seconds", "reason", "sandbox"]
+        )
         for student, result in results.items():
             got = [result["marks"][name][0] for name in exercises]
             points = sum(most for _, most in result["marks"].values())
-            table.writerow([_plain(student), mark(result), points, *got, result["seconds"], why(result), sandbox_word])
+            table.writerow(
+                [_plain(student), mark(result), points, *got, result["seconds"], why(result), sandbox_word]
+            )
 
 
-def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> None:
-    """All marks in one gradebook of nbgrader, made anew from one without marks."""
+def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int:
+    """All marks in one gradebook of nbgrader, and in the results the points that a teacher gave by hand.
+
+    It is made anew from one without marks, so that it fits the assignment; what stood in it of other students, and
+    points, extra points and comments by hand, are taken over.
+
+    Returns:
+        how many points and comments were given by hand.
+    """
     from nbgrader.api import Gradebook
 
-    name = template.stem
-    shutil.copyfile(template.parents[2] / "gradebook.db", path)
-    with Gradebook(f"sqlite:///{path}") as gradebook:
-        for student, result in results.items():
-            gradebook.add_student(student)
-            gradebook.add_submission(name, student)
-            for grade in gradebook.find_submission_notebook(name, name, student).grades:
-                grade.auto_score, grade.needs_manual_grade = result["marks"][grade.name][0], False
-        gradebook.db.commit()
+    name, new, by_hand = template.stem, path.with_suffix(".new"), 0
+    shutil.copyfile(template.parents[2] / "gradebook.db", new)
+
+    def grades_and_comments(book, student: str):
+        notebook = book.find_submission_notebook(name, name, student)
+        return [{part.name: part for part in parts} for parts in (notebook.grades, notebook.comments)]
+
+    with Gradebook(f"sqlite:///{new}") as book:
+        before = {}
+        if path.exists():
+            with Gradebook(f"sqlite:///{path}") as old:
+                for submission in old.assignment_submissions(name):
+                    grades, comments = grades_and_comments(old, submission.student.id)
+                    kept = {key: (g.auto_score, g.manual_score, g.extra_credit) for key, g in grades.items()}
+                    said = {key: comment.manual_comment for key, comment in comments.items()}
+                    before[submission.student.id] = kept, said
+        marked = [student for student, result in results.items() if "trouble" not in result]
+        for student in dict.fromkeys([*before, *marked]):
+            book.add_student(student)
+            book.add_submission(name, student)
+            (scores, said), marks = before.get(student, ({}, {})), results.get(student, {}).get("marks", {})
+            grades, comments = grades_and_comments(book, student)
+            for key, grade in grades.items():
+                auto, grade.manual_score, extra = scores.get(key, (None, None, None))
+                grade.auto_score, grade.extra_credit = (
+                    marks[key][0] if student in marked else auto,
+                    extra or 0.0,
+                )
+                grade.needs_manual_grade = False
+                if grade.manual_score is not None or extra:
+                    by_hand += 1
+                    if student in marked:
+                        hand = grade.auto_score if grade.manual_score is None else grade.manual_score
+                        marks[key][0] = hand + (extra or 0.0)
+            for key in comments.keys() & said.keys():
+                comments[key].manual_comment = said[key]
+                by_hand += said[key] is not None
+                if said[key] and student in marked:
+                    check, notes = f"check_{_exercise(key)}", results[student]["notes"]
+                    notes[check] = "; ".join(filter(None, [notes.get(check), said[key]]))
+        book.db.commit()
+    new.replace(path)
+    return by_hand
 
 
 def kept_from(isolated: bool) -> str:
@@ -371,7 +505,9 @@ def kept_from(isolated: bool) -> str:
 
 def _count(word: str) -> int:
     if not word.isdigit() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"JOBS is the number of submissions graded at once, 1 or more, not {word}")
+        raise argparse.ArgumentTypeError(
+            f"JOBS is the number of submissions graded at once, 1 or more, not {word}"
+        )
     return int(word)
 
 
@@ -388,7 +524,7 @@ def main(arguments: list[str]) -> None:
     try:
         with tempfile.TemporaryDirectory() as scratch:
             grade(given, Path(scratch))
-    except (ClassroomError, notebooks.BuildError) as error:
+    except (ClassroomError, notebooks.BuildError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("\nStopped. The same command again goes on from here.")
@@ -408,7 +544,7 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     source = classroom / "source" / path.stem / path.name
     if not source.exists():
         release.assignment(path, classroom)
-    submissions, others = find_submissions(folder, path.stem)
+    submissions, lines = find_submissions(folder, path.stem)
     if not submissions:
         raise ClassroomError(f"{given.folder} holds no submission: neither a notebook nor a folder.")
     limits = Limits(cell_seconds=given.cell_seconds, seconds=given.seconds, gigabytes=given.gigabytes)
@@ -426,16 +562,25 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     with bar, closing(grader.grade(left, workers=given.workers)) as results_as_they_come:
         for submission, result in results_as_they_come:  # closed, it ends what is still running
             results[submission.student] = result
-            line = (
-                f"{submission.student:30} {mark(result):5g}  {result['seconds']:6.1f} s  {result['reason']}"
-            )
+            line = f"{submission.student:30} {_number(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
             tqdm.write(line.rstrip())
             bar.update()
+    by_hand = write_gradebook(graded / "gradebook.db", template, results)
     write_marks(graded / "marks.csv", results, isolated=grader.isolated)
-    write_gradebook(graded / "gradebook.db", template, results)
-    for other in others:
-        print(f"{other} is neither a notebook nor a folder: not graded")
+    (graded / "feedback").mkdir(exist_ok=True)
+    for student, result in results.items():
+        notebooks.write(graded / "feedback" / f"{student}.html", page(student, path.stem, result))
+    for line in lines:
+        print(line)
+    if by_hand:
+        print(f"{by_hand} points or comments given by hand in the gradebook were kept")
     print(f"marks     {graded / 'marks.csv'}\nfeedback  {graded / 'feedback'}")
+    unmarked = [student for student, result in results.items() if "trouble" in result]
+    if unmarked:
+        raise ClassroomError(
+            f"{len(unmarked)} have no mark, and it is not their fault (marks.csv says why): {', '.join(unmarked[:10])}"
+            f"{' …' if len(unmarked) > 10 else ''}. The same command tries them again."
+        )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ It makes a course folder of nbgrader, `classroom`:
     release/04_name/    the students' notebook, and beside it the same as a zip
     nbgrader_config.py  for those who go on with nbgrader's own tools
 
-The students' notebook is the chapter without its solutions. A source that is there already is kept, so that a
+The students' notebook is the chapter without its solutions, and without links to what is not in the folder. A source that is there already is kept, so that a
 teacher may change points and tests; delete it to start again from the chapter.
 """
 
@@ -28,6 +28,7 @@ from courseware import notebooks
 ROOT = Path(__file__).resolve().parents[3]
 HIDDEN = Path(__file__).with_name("hidden")
 CLASSROOM = ROOT / "classroom"
+LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
 STUB = 'raise NotImplementedError("your turn")'
 
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""
@@ -89,7 +90,9 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
     exercise = check = None
     for cell in source.cells:
         tags = cell.metadata.get("tags", ())
-        if "exercise" in tags:
+        if cell.cell_type == "markdown":
+            cell.source = LINK.sub(r"\1", cell.source)
+        elif "exercise" in tags:
             exercise, name, points = cell, cell.metadata.ex.id, cell.metadata.ex.points
         elif "check" in tags:
             check = cell

@@ -671,7 +671,7 @@ def _recipe(
     places = positions.double() + offset
     theta = places[:, None] * series
     exact = torch.polar(torch.ones_like(theta), theta)
-    near = theta.abs() < 16
+    near = theta.abs() <= max(16.0, 1.5 * theta.abs().min().item())  # a large offset leaves nothing small
     length = _factor(torch.where(near, z, 0), torch.where(near, exact, 0))
     miss = (z / length - exact).abs()
     if (miss <= 2 * _NOISE + 5e-7 * theta.abs()).all():

@@ -4,16 +4,19 @@ import copy
 import csv
 import json
 import multiprocessing
-import re
+import os
 import signal
 import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 
+import courseware.classroom
 from courseware import notebooks
 from courseware.classroom import grade
 from courseware.classroom.release import ClassroomError
@@ -61,7 +64,9 @@ ONE_CELL = {
     "loop at top level": ("while True:\n    pass\n" + RIGHT_UNPERMUTE, 8),
     "failing import": ("import no_such_module\n" + RIGHT_UNPERMUTE, 8),
     "syntax error": (UNPERMUTE + "return layer(x[p]", 8),
-    "exit": ("import os\n" + UNPERMUTE + "os._exit(0)", 0),
+    "exit": ("import os\n" + UNPERMUTE + "os._exit(0)", 8),
+    "no interrupt": (UNPERMUTE + "return 7**10**9", 8),
+    "name in a stray cell": (UNPERMUTE + "return layer(x[p])[globals()['back'](p)]", 10),
     "own helper module": ("from helper import inverse\n" + UNPERMUTE + "return layer(x[p])[inverse(p)]", 10),
     "warnings": (
         "import sys, warnings\nmax = sum = range = None  # names that the hidden tests use\n"
@@ -106,6 +111,9 @@ def submit(folder, released):
     deleted = answered(released, answers)
     deleted.cells.remove(cell(deleted, "check_unpermute"))
     add("deleted check", deleted, 10)
+    stray = answered(released, answers | {"unpermute": ONE_CELL["name in a stray cell"][0]})
+    stray.cells.insert(1, nbformat.v4.new_code_cell("def back(p):\n    return p.argsort()"))
+    add("name in a stray cell", stray, 10)
     edited = answered(released, answers | {"unpermute": UNPERMUTE + "return layer(x)"})
     cell(edited, "check_unpermute").source = "print('✓ unpermute')"
     cell(edited, "check_unpermute").metadata.tags = ["skip-execution"]
@@ -179,15 +187,16 @@ def test_only_the_exercise_in_question_loses_its_points(graded):
     for student in ONE_CELL:
         line = table(graded[0])[student]
         others = {name: float(line[name]) for name in POINTS if name != "unpermute"}
-        assert student == "exit" or others == {name: n for name, n in POINTS.items() if name != "unpermute"}
+        assert others == {name: n for name, n in POINTS.items() if name != "unpermute"}
 
 
 REASONS = {
     "blank": "next_row: not attempted yet",
     "correct": "",
-    "loop in a function": "unpermute: CellTimeoutError",
-    "syntax error": "unpermute: name 'unpermute' is not defined",
-    "exit": "its code ended or crashed the kernel",
+    "loop in a function": f"unpermute: it ran longer than {CELL_SECONDS} s",
+    "no interrupt": f"unpermute: it ran longer than {CELL_SECONDS} s and could not be interrupted",
+    "syntax error": "unpermute: SyntaxError",
+    "exit": "unpermute: its code ended or crashed the kernel",
     "memory": "unpermute: it raised MemoryError",
     "not a notebook": "it is not a notebook that can be read",
     "empty folder": "there is no notebook 01_permutation_invariance.ipynb in the folder",
@@ -253,7 +262,10 @@ def test_submissions_are_found(tmp_path):
         "cid/a.ipynb",
         "cid/deep/01_x.ipynb",
         "cid/deep/h.py",
+        "cid/deep/old/01_x.ipynb",
         "dan/a.py",
+        "fay/01_x.ipynb",
+        "fay.ipynb",
         ".x/y.ipynb",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -262,16 +274,62 @@ def test_submissions_are_found(tmp_path):
     (tmp_path / "bob" / "hers.ipynb").symlink_to(tmp_path / "ann.ipynb")
     (tmp_path / "cid" / "deep" / "secret").symlink_to("/etc/passwd")
     (tmp_path / "notes.txt").touch()
-    found, others = grade.find_submissions(tmp_path, "01_x")
+    for old in ("cid/deep/old/01_x.ipynb", "fay/01_x.ipynb"):
+        os.utime(tmp_path / old, (0, 0))
+    found, lines = grade.find_submissions(tmp_path, "01_x")
     notebooks = {each.student: each.notebook and str(each.notebook.relative_to(tmp_path)) for each in found}
     assert notebooks == {
         "ann": "ann.ipynb",
         "bob": "bob/mine.ipynb",
         "cid": "cid/deep/01_x.ipynb",
         "dan": None,
+        "fay": "fay.ipynb",
     }
-    assert others == ["eve.ipynb", "notes.txt"]
-    assert [name for name, _ in found[2].files()] == ["h.py"]
+    assert lines == [
+        "eve.ipynb is neither a notebook nor a folder: not graded",
+        "notes.txt is neither a notebook nor a folder: not graded",
+        "cid: cid/deep/01_x.ipynb is the newest notebook and is graded; not graded: cid/deep/old/01_x.ipynb",
+        "fay: fay.ipynb is the newest notebook and is graded; not graded: fay/01_x.ipynb",
+    ]
+    assert [name for name, _ in found[2].files()] == ["h.py", "old/01_x.ipynb"]
+
+
+def test_a_name_in_another_encoding_is_written_as_it_can_be(tmp_path, template):
+    folder = tmp_path / "in"
+    (folder / "zo\udceb").mkdir(parents=True)
+    (folder / "zo\udceb" / "M\udcfcller.py").touch()
+    (folder / "zo\udceb" / "a.ipynb").write_text("{}")
+    (folder / "\udcff.txt").touch()
+    (found,), (line,) = grade.find_submissions(folder, "01_x")
+    assert found.student == "zo\\xeb" and line.startswith("\\xff.txt is neither")
+    result = grade.failure({"check_a": 2.0}, "it crashed") | {"seconds": 2.0}
+    grade.write_marks(tmp_path / "marks.csv", {found.student: result})
+    assert len(found.fingerprint()) == 64 and "zo\\xeb" in grade.page(found.student, "01_x", result)
+
+
+def test_folders_that_are_too_deep_or_too_many_cost_that_submission_only(tmp_path, monkeypatch):
+    deep = tmp_path / "deep"
+    (deep / "/".join("d" * grade.DEEPEST)).mkdir(parents=True)
+    (tmp_path / "ann.ipynb").touch()
+    found, _ = grade.find_submissions(tmp_path, "01_x")
+    assert [each.fault for each in found] == ["", ""]
+    (deep / "/".join("d" * 900)).mkdir(parents=True)
+    here = os.open(deep / "/".join("d" * 900), os.O_RDONLY)
+    for _ in range(2100):  # deeper than a path can tell
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    found, _ = grade.find_submissions(tmp_path, "01_x")
+    assert [each.fault for each in found] == ["", f"its folders are nested more than {grade.DEEPEST} deep"]
+    grade._remove(deep)
+    assert not deep.exists()
+    monkeypatch.setattr(grade, "MOST", 1)
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "bob" / "a.py").touch()
+    found, _ = grade.find_submissions(tmp_path, "01_x")
+    assert found[1].fault == "it has more than 1 files and folders"
 
 
 def test_a_fingerprint_changes_with_every_file(tmp_path):
@@ -280,7 +338,7 @@ def test_a_fingerprint_changes_with_every_file(tmp_path):
     seen = set()
     for text, other in (("1", "1"), ("2", "1"), ("2", "2"), ("2", "22")):
         notebook.write_text(text), helper.write_text(other)
-        seen.add(grade.Submission("a", notebook, notebook.parent).fingerprint())
+        seen.add(grade.Submission("a", notebook, (notebook, helper)).fingerprint())
     assert len(seen) == 4
 
 
@@ -343,7 +401,12 @@ def test_a_submission_is_laid_out_for_the_grader_and_for_its_kernel(tmp_path, te
     claims = roles("one", "check_one")
     claims.cells[1].metadata.nbgrader.points = 100
     nbformat.write(claims, handed_in / "mine.ipynb")
-    submission = grade.Submission("ann", handed_in / "mine.ipynb", handed_in)
+    beside = (
+        handed_in / "data" / "deep" / "a.csv",
+        handed_in / "data" / "deep" / "b.csv",
+        handed_in / "mine.ipynb",
+    )
+    submission = grade.Submission("ann", handed_in / "mine.ipynb", beside)
     course, own = grade.lay_out(submission, tmp_path / "base", home.parent, 3, template)
     assert (course, own) == (tmp_path / "base" / "3", tmp_path / "kernels" / "3")
     assert (course / "gradebook.db").read_text() == "no marks"
@@ -367,15 +430,18 @@ INVALID = '{"cells": [{"cell_type": "code", "id": "a", "metadata": {}}], "metada
         ("a text", 6, "^it is not a notebook that can be read: "),
         ("a text", 5, "^it has 0 MB; 0 are the most$"),
         (INVALID, 1000, "^it is not a notebook that can be read: "),
+        ("[" * 900, 1000, "^it is not a notebook that can be read: "),
+        ('{"cell_type"' * 80, 1000, "^it has more than 50 cells$"),
     ],
 )
 def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest, reason):
     monkeypatch.setattr(grade, "BIGGEST", biggest)
+    monkeypatch.setattr(grade, "MOST", 50)
     notebook = text and tmp_path / "ann" / "ann.ipynb"
     (tmp_path / "ann").mkdir()
     if notebook:
         notebook.write_text(text)
-    submission = grade.Submission("ann", notebook, tmp_path / "ann")
+    submission = grade.Submission("ann", notebook)
     with pytest.raises(ClassroomError, match=reason):
         grade.lay_out(submission, tmp_path / "base", tmp_path / "kernels", 0, template)
 
@@ -387,11 +453,10 @@ def test_a_result_counts_until_submission_or_assignment_change(tmp_path, templat
     source.write_text("1"), notebook.write_text("1")
     assert grader.done(submission) is None
     for changed in (source, notebook):
-        kept = grader._keep(submission, grade.failure(grader.points, "it crashed"), 0.0, None)
-        assert grader.done(submission) == kept and kept["marks"] == {"check_one": [0.0, 1.0]}
+        kept = grader._keep(submission, grade.failure(grader.points, "it crashed"), 0.0)
+        assert grader.done(submission).items() > kept.items() and kept["marks"] == {"check_one": [0.0, 1.0]}
         changed.write_text("2")
         assert grader.done(submission) is None
-    assert "it crashed" in (tmp_path / "graded" / "feedback" / "ann.html").read_text()
     grader.result(submission).write_text("{")
     assert grader.done(submission) is None
 
@@ -441,9 +506,117 @@ def test_marks_as_a_table(tmp_path):
     ]
 
 
-def test_a_page_shows_names_as_they_are():
-    page = grade.plain_page("<b>Ann</b>", "a & b")
-    assert "<b>" not in page and "&lt;b&gt;Ann" in page and "a &amp; b" in page
+def test_a_page_has_the_name_and_a_table_and_is_plain_text():
+    graded = {
+        "marks": {"check_a": [1.0, 2.0], "check_b": [3.0, 3.0]},
+        "notes": {"check_a": "half & half"},
+        "shown": {"check_a": ["<script>alert(1)</script>", "AssertionError: at {d} = 32"]},
+        "reason": "",
+    }
+    page = grade.page("<b>Ann</b>", "04_x", graded)
+    assert "<h1>&lt;b&gt;Ann&lt;/b&gt;</h1><p>04_x: 4 of 5 points" in page
+    assert "<tr><td>a</td><td>1 of 2</td><td>half &amp; half</td></tr>" in page
+    assert "<tr><td>b</td><td>3 of 3</td><td></td></tr>" in page
+    assert "<script" not in page and "at {d} = 32" in page
+    assert "<p>04_x: – of 2 points. no mark" in grade.page(
+        "Bob", "04_x", grade.no_mark({"check_a": 2.0}, "no disk")
+    )
+
+
+def test_trouble_of_the_machine_is_no_mark_and_tried_again(tmp_path, template):
+    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
+    source.write_text("1"), notebook.write_text("1")
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    submission = grade.Submission("ann", notebook)
+    result = grader._keep(submission, grade.no_mark(grader.points, "no kernel starts"), time.monotonic())
+    assert grader.done(submission) is None and not grader.result(submission).exists()
+    grade.write_marks(tmp_path / "marks.csv", {"ann": result})
+    with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
+        (line,) = csv.DictReader(file)
+    assert (line["mark"], line["points"], line["one"]) == ("", "1.0", "")
+    assert line["reason"] == "no mark, this is no fault of the submission: no kernel starts"
+    notebook.unlink()
+    gone = grader._keep(submission, grade.failure(grader.points, "x"), time.monotonic())
+    assert "trouble" in gone, "what cannot be read is not stored either"
+
+
+TROUBLE = {
+    "nbgrader": RuntimeError("nbgrader failed"),
+    "disk": OSError(28, "No space left on device"),
+    "killed": SystemExit(9),
+}
+
+
+@pytest.mark.parametrize("error", TROUBLE.values(), ids=TROUBLE)
+def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, error):
+    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
+    source.write_text("1"), notebook.write_text("1")
+    (tmp_path / "deep").mkdir()
+
+    def fails(*arguments):
+        raise error
+
+    monkeypatch.setitem(sys.modules, "courseware.classroom.autograde", SimpleNamespace())
+    monkeypatch.setattr(courseware.classroom, "autograde", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(grade, "lay_out", fails)
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=5))
+    deep = grade.Submission("bob", None, trouble="Permission denied: secret")
+    results = {
+        each.student: result
+        for each, result in grader.grade([grade.Submission("ann", notebook), deep], workers=2)
+    }
+    assert results["ann"]["marks"] == results["bob"]["marks"] == {"check_one": [None, 1.0]}
+    assert "Permission denied: secret" in results["bob"]["reason"]
+    assert (str(error) if error.args != (9,) else "its grader died") in results["ann"]["reason"]
+    assert not list((tmp_path / "graded" / "results").iterdir())
+
+
+BOOK = """
+import json, sys
+from pathlib import Path
+import nbformat
+from nbgrader.api import Gradebook
+from courseware.classroom import grade
+
+folder = Path(sys.argv[1])
+cells = [nbformat.v4.new_code_cell("def a(): pass"), nbformat.v4.new_code_cell("a()")]
+plain = {"schema_version": 3, "locked": False, "task": False}
+cells[0].metadata.nbgrader = plain | {"grade_id": "a", "solution": True, "grade": False}
+cells[1].metadata.nbgrader = plain | {"grade_id": "check_a", "solution": False, "grade": True, "points": 3}
+nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "01_x.ipynb")
+template = grade.new_template(folder / "01_x.ipynb", folder / "template")
+
+def results():
+    graded = {name: {"marks": {"check_a": [got, 3.0]}, "notes": {}, "reason": ""} for name, got in (("ann", 1.0), ("bob", 2.0))}
+    return graded | {"cid": grade.no_mark({"check_a": 3.0}, "no disk")}
+
+path = folder / "gradebook.db"
+counts = [grade.write_gradebook(path, template, results())]
+with Gradebook(f"sqlite:///{path}") as book:
+    ann = book.find_submission_notebook("01_x", "01_x", "ann")
+    ann.grades[0].manual_score = 2.5
+    {comment.name: comment for comment in ann.comments}["a"].manual_comment = "nearly"
+    book.db.commit()
+late = {"dan": {"marks": {"check_a": [3.0, 3.0]}, "notes": {}, "reason": ""}}
+counts.append(grade.write_gradebook(path, template, late))
+again = results()
+counts.append(grade.write_gradebook(path, template, again))
+with Gradebook(f"sqlite:///{path}") as book:
+    scores = {s.student.id: s.score for s in book.assignment_submissions("01_x")}
+print(json.dumps([counts, scores, again["ann"]["marks"], again["ann"]["notes"]]))
+"""
+
+
+@pytest.mark.slow
+def test_points_and_comments_by_hand_survive(tmp_path, classroom_python):
+    done = subprocess.run(
+        [classroom_python, "-W", "ignore", "-c", BOOK, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    counts, scores, marks, notes = json.loads(done.stdout.splitlines()[-1])
+    assert counts == [0, 2, 2]
+    assert scores == {"ann": 2.5, "bob": 2.0, "dan": 3.0}
+    assert marks == {"check_a": [2.5, 3.0]} and notes == {"check_a": "nearly"}
 
 
 def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import planted as mistakes
 import pytest
-
 import torch
 
 from courseware import notebooks
@@ -69,6 +68,52 @@ def test_every_mistake_that_a_check_names_fails(path):
             continue
         passed.append((name, words))
     assert passed == []
+
+
+def few_calls(before, timed):
+    """A benchmark that warms up and takes the mean of so few calls that one interruption decides."""
+
+    def answer(kernel, stream):
+        for _ in range(before):
+            kernel()
+        pairs = []
+        for _ in range(timed):
+            stream.flush()
+            start = stream.record()
+            kernel()
+            pairs.append((start, stream.record()))
+        stream.synchronize()
+        return sum(start.elapsed_time(end) for start, end in pairs) / timed / 1000
+
+    return answer
+
+
+def twelve_at_most(back, d):
+    return mistakes.planted("rotary_encoding").right_look_back(min(back, 12), d)
+
+
+# Answers that the checks take for right, and what the hidden tests say of them.
+SEEN_THROUGH = [
+    *(
+        ("07", "time_kernel", few_calls(before, 1), r"that is interrupted in call")
+        for before in (3, 4, 5, 10, 50)
+    ),
+    *(("07", "time_kernel", few_calls(4, timed), r"that is interrupted in call [4-7] ") for timed in (2, 3)),
+    ("07", "time_kernel", lambda kernel, stream: 40e-6, r"off a kernel of 25 µs it reads 40 µs"),
+    ("04", "look_back", twelve_at_most, r"13 back, d = 64, among 14 tokens: the weight there is only 0\.00"),
+]
+
+
+@pytest.mark.parametrize(("chapter", "name", "answer", "words"), SEEN_THROUGH)
+def test_what_a_check_overlooks_is_seen_and_told(chapter, name, answer, words):
+    with pytest.raises(AssertionError, match=words):
+        hidden(release.chapter(chapter), name)(answer)
+
+
+@pytest.mark.parametrize("chapter", ["02", "04", "07"])
+def test_every_assertion_says_what_was_tried(chapter):
+    for source in release.hidden_tests(release.chapter(chapter)).values():
+        assert all(node.msg for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert))
 
 
 class Yes:

@@ -1,7 +1,7 @@
 """Hidden tests of chapter 4: what every right answer has, on inputs that the checks don't use, and no answer.
 
-Each function raises where an answer is wrong. It is copied into a learner's notebook to give marks, and learners
-read it afterwards, so it imports what it needs and holds no solution.
+Each function raises where an answer is wrong, and says what it tried. It is copied into a learner's notebook to give
+marks, and learners read it afterwards, so it imports what it needs and holds no solution.
 """
 
 
@@ -16,8 +16,13 @@ def turn(answer):
     for _ in range(20):
         v, angle = complex(numbers.gauss(0, 3), numbers.gauss(0, 3)), numbers.uniform(-20, 20)
         got = answer(torch.tensor([v.real, v.imag], dtype=torch.float64), angle)
-        assert type(got) is torch.Tensor and got.shape == (2,) and got.dtype == torch.float64
-        assert abs(complex(*got.tolist()) - v * cmath.exp(1j * angle)) < 1e-12
+        assert type(got) is torch.Tensor, "turn returned no tensor, or a Parameter"
+        kind = (tuple(got.shape), got.dtype)
+        assert kind == ((2,), torch.float64), (
+            f"turn returned shape and dtype {kind} for a float64 vector of 2"
+        )
+        off = abs(complex(*got.tolist()) - v * cmath.exp(1j * angle))
+        assert off < 1e-12, f"({v.real:.3f}, {v.imag:.3f}) turned by {angle:.3f} is off by {off:.1e}"
 
 
 def rotary(answer):
@@ -29,20 +34,29 @@ def rotary(answer):
         x = torch.randn(heads, length, d, generator=generator, dtype=torch.float64)
         positions = torch.randint(0, 10**6, (length,), generator=generator)
         got = answer(x.clone(), positions.clone(), base)
-        assert type(got) is torch.Tensor and got.shape == x.shape and got.dtype == x.dtype
+        here = f"with {heads} heads, {length} tokens, d = {d}, base {base:g}"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        kind = (tuple(got.shape), got.dtype)
+        assert kind == (tuple(x.shape), x.dtype), f"{here} the result has shape and dtype {kind}"
         unit = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2).expand(1, 1, d)
         speed = torch.view_as_complex(
             answer(unit.clone(), torch.tensor([1]), base).unflatten(-1, (-1, 2))
         ).angle()[0, 0]
-        assert abs(speed[0] - 1) < 1e-9
-        assert torch.allclose(
-            (speed[1:] / speed[:-1]) ** (d / 2), torch.tensor(1 / base, dtype=torch.float64), rtol=1e-6
+        assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 at position 1 turns by {speed[0]:g}, not by 1"
+        steps = (speed[1:] / speed[:-1]) ** (d / 2)
+        evenly = torch.allclose(steps, torch.tensor(1 / base, dtype=torch.float64), rtol=1e-6)
+        assert evenly, (
+            f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
         )
         numbers, turned = (torch.view_as_complex(t.contiguous().unflatten(-1, (-1, 2))) for t in (x, got))
         wanted = numbers * torch.polar(torch.ones_like(speed), speed) ** positions[:, None]
-        assert torch.allclose(turned, wanted, rtol=0, atol=1e-6)
-        assert torch.allclose(answer(x, 0 * positions, base), x)
-        assert torch.allclose(answer(got, -positions, base), x, atol=1e-6)
+        there = torch.allclose(turned, wanted, rtol=0, atol=1e-6)
+        assert there, f"{here} the tokens at {positions.tolist()} are not turned by position times speed"
+        assert torch.allclose(answer(x, 0 * positions, base), x), (
+            f"{here} tokens that all stand at 0 have changed"
+        )
+        back = torch.allclose(answer(got, -positions, base), x, atol=1e-6)
+        assert back, f"{here} turned to {positions.tolist()} and by as much back, x is not x"
 
 
 def relative_scores(answer):
@@ -58,14 +72,20 @@ def relative_scores(answer):
         m = torch.randint(0, 300, (queries,), generator=generator)
         n = torch.randint(0, 300, (keys,), generator=generator)
         got = answer(q, k, m, n)
-        assert type(got) is torch.Tensor and got.shape == (queries, keys)
+        here = f"with {queries} queries, {keys} keys, d = {d}"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        assert got.shape == (queries, keys), f"{here} the scores have shape {tuple(got.shape)}"
         plain = torch.einsum("mi,ni->mn", q, k) * d**-0.5
-        assert torch.allclose(answer(q, k, 0 * m + 9, 0 * n + 9), plain)
+        same = torch.allclose(answer(q, k, 0 * m + 9, 0 * n + 9), plain)
+        assert same, f"{here}, all at position 9, the scores are not q·k/√{d}"
         further = rotate(q, angles(torch.tensor([5]), d))
-        assert torch.allclose(answer(further, k, m, n), answer(q, k, m + 5, n), atol=1e-8)
+        same = torch.allclose(answer(further, k, m, n), answer(q, k, m + 5, n), atol=1e-8)
+        assert same, f"{here} queries turned by 5 places do not score like queries 5 places on"
         further = rotate(k, angles(torch.tensor([11]), d))
-        assert torch.allclose(answer(q, further, m, n), answer(q, k, m, n + 11), atol=1e-8)
-        assert torch.allclose(answer(q, k, m + 1000, n + 1000), got, atol=1e-8)
+        same = torch.allclose(answer(q, further, m, n), answer(q, k, m, n + 11), atol=1e-8)
+        assert same, f"{here} keys turned by 11 places do not score like keys 11 places on"
+        same = torch.allclose(answer(q, k, m + 1000, n + 1000), got, atol=1e-8)
+        assert same, f"{here} the scores change where all stand 1000 places further on"
 
 
 def look_back(answer):
@@ -74,17 +94,22 @@ def look_back(answer):
 
     from posenc.rotary import angles, rotate
 
-    for back, d in ((1, 64), (2, 32), (7, 64), (12, 128)):
+    for back, d in ((1, 64), (2, 32), (7, 64), (12, 128), (13, 64), (20, 64), (31, 128)):
         both = answer(back, d)
-        assert type(both) is torch.Tensor and both.shape == (2, d) and both.dtype == torch.float64
-        for length in (back + 1, 20, 48):
+        assert type(both) is torch.Tensor, f"for {back} back, d = {d}, it returned no tensor, or a Parameter"
+        kind = (tuple(both.shape), both.dtype)
+        assert kind == ((2, d), torch.float64), f"for {back} back, d = {d}, shape and dtype are {kind}"
+        for length in (back + 1, back + 8, 48):
             query, key = (
                 rotate(vector.expand(length, -1), angles(torch.arange(length), d)) for vector in both
             )
             logits = torch.einsum("mi,ni->mn", query, key) * d**-0.5
             future = torch.ones(length, length).triu(1).bool()
             weights = logits.masked_fill(future, -torch.inf).softmax(dim=-1)
-            assert weights.diagonal(-back).min() > 0.9
+            least = weights.diagonal(-back).min()
+            assert least > 0.9, (
+                f"{back} back, d = {d}, among {length} tokens: the weight there is only {least:.2f}"
+            )
 
 
 def cached_position(answer):
@@ -98,8 +123,10 @@ def cached_position(answer):
         for position in (0, 1, length - 1, int(torch.randint(length, (), generator=generator))):
             key = torch.randn(d, generator=generator, dtype=torch.float64)
             cached = rotate(key[None], angles(torch.tensor([position]), d))[0]
-            for kept in (cached, cached.float().double(), cached.bfloat16().double()):
-                assert float(answer(key.clone(), kept.clone(), length)) == position
+            for kind in (torch.float64, torch.float32, torch.bfloat16):
+                got = float(answer(key.clone(), cached.to(kind).double(), length))
+                here = f"a key of d = {d} at {position} of {length}, kept in {kind}"
+                assert got == position, f"{here}, was taken for one at {got:g}"
 
 
 def half_split_weight(answer):
@@ -110,6 +137,7 @@ def half_split_weight(answer):
 
     generator = torch.Generator().manual_seed(64)
     for heads, d, width in ((1, 8, 3), (3, 6, 18), (4, 4, 5)):
+        here = f"with {heads} heads of d = {d} and {width} columns"
         weights = torch.randn(2, heads * d, width, generator=generator, dtype=torch.float64)
         x = torch.randn(9, width, generator=generator, dtype=torch.float64)
         theta = angles(torch.arange(9), d)
@@ -118,12 +146,15 @@ def half_split_weight(answer):
             turned = []
             for weight in weights:
                 used = weight if layout == "interleaved" else answer(weight.clone(), d)
-                assert type(used) is torch.Tensor and used.shape == weight.shape
-                assert torch.equal(used.sort(dim=0).values, weight.sort(dim=0).values)
+                assert type(used) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+                assert used.shape == weight.shape, f"{here} the weight has shape {tuple(used.shape)}"
+                rows = torch.equal(used.sort(dim=0).values, weight.sort(dim=0).values)
+                assert rows, f"{here} the columns hold other numbers than before"
                 vectors = torch.einsum("oi,ti->to", used, x).unflatten(-1, (heads, d)).transpose(0, 1)
                 turned.append(rotate(vectors, theta, layout=layout))
             scores[layout] = torch.einsum("hmi,hni->hmn", *turned)
-        assert torch.allclose(scores["half_split"], scores["interleaved"], atol=1e-8)
+        same = torch.allclose(scores["half_split"], scores["interleaved"], atol=1e-8)
+        assert same, f"{here} the scores of the two layouts differ"
 
 
 def tables(answer):
@@ -139,7 +170,13 @@ def tables(answer):
         (3000, 8, torch.float16, 0.0005),
     ):
         got = answer(length, d, dtype)
-        assert type(got) is torch.Tensor and got.shape == (2, length, d // 2) and got.dtype == dtype
+        here = f"of {length} positions, d = {d}, in {dtype}"
+        assert type(got) is torch.Tensor, f"the table {here} is no tensor, or a Parameter"
+        kind = (tuple(got.shape), got.dtype)
+        assert kind == ((2, length, d // 2), dtype), f"the table {here} has shape and dtype {kind}"
         waves = sinusoidal(torch.arange(length), d, dtype=torch.float64).unflatten(-1, (-1, 2))
-        assert (got[1].double() - waves[..., 0]).abs().max() < error
-        assert (got[0].double() - waves[..., 1]).abs().max() < error
+        for row, wave, name in ((got[0], 1, "cosines"), (got[1], 0, "sines")):
+            off = (row.double() - waves[..., wave]).abs().max()
+            assert off < error, (
+                f"the {name} {here} are off by up to {off:.1e}, and rounding explains {error:g}"
+            )

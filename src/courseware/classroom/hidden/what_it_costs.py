@@ -1,7 +1,7 @@
-"""Hidden tests of chapter 5: what every right answer has, on inputs that the checks don't use, and no answer.
+"""Hidden tests of chapter 7: what every right answer has, on inputs that the checks don't use, and no answer.
 
-Each function raises where an answer is wrong. It is copied into a learner's notebook to give marks, and learners
-read it afterwards, so it imports what it needs and holds no solution.
+Each function raises where an answer is wrong, and says what it tried. It is copied into a learner's notebook to give
+marks, and learners read it afterwards, so it imports what it needs and holds no solution.
 """
 
 
@@ -24,19 +24,31 @@ def rotation_bytes(answer):
             torch.ones(shape, dtype=dtype) for shape in ((heads, length, d), (length, d), (length, d))
         )
         counted = count_bytes(lambda x=x, cos=cos, sin=sin: rotate_with_cat(x, cos, sin)).bytes
-        assert float(answer(heads, length, d, dtype.itemsize)) == counted
+        got = float(answer(heads, length, d, dtype.itemsize))
+        here = f"for {heads} heads, {length} tokens, d = {d}, {dtype.itemsize} bytes a number"
+        assert got == counted, f"{here} torch was seen to move {counted} bytes, not {got:g}"
 
 
 def time_kernel(answer):
     """It reads off a made-up device what its kernel takes, whatever disturbs it."""
     from posenc.simulated import SimulatedStream
 
-    disturbances = [{}, {"warm": 10e-6}, {"compiling": 0.5, "slow_calls": 2}, {"every": 8, "delay": 2e-3}]
+    disturbances = {
+        "": {},
+        " that is faster when its data are in the cache": {"warm": 10e-6},
+        " whose first calls are slow": {"compiling": 0.5, "slow_calls": 2},
+    }
+    for every in (*range(4, 14), 31, 41, 51, 101):
+        disturbances[f" that is interrupted in call {every} and its multiples"] = {
+            "every": every,
+            "delay": 2e-3,
+        }
     for seconds in (25e-6, 90e-6):
-        for disturbance in disturbances:
+        for words, disturbance in disturbances.items():
             stream = SimulatedStream()
             got = float(answer(stream.kernel(seconds, **disturbance), stream))
-            assert abs(got / seconds - 1) < 0.05
+            here = f"off a kernel of {1e6 * seconds:g} µs{words}"
+            assert abs(got / seconds - 1) < 0.05, f"{here} it reads {1e6 * got:.3g} µs"
 
 
 def faster(answer):
@@ -59,8 +71,10 @@ def faster(answer):
         for time in longer:
             names = draw.sample(["bytes", "launches"], 2)
             pair.append(function(dict(zip(names, (time, draw.uniform(0.05, 0.95) * time))), speed, launch))
-        assert str(answer(*pair, speed, launch)) == "first"
-        assert str(answer(*pair[::-1], speed, launch)) == "second"
+        one, other = (f"{each.bytes:,} bytes in {each.kernels} kernels" for each in pair)
+        here = f"{one} against {other}, {speed:.2g} bytes and {1 / launch:,.0f} launches a second"
+        assert str(answer(*pair, speed, launch)) == "first", f"{here}: the first is faster"
+        assert str(answer(*pair[::-1], speed, launch)) == "second", f"{here}, exchanged: the second is faster"
 
 
 def decode_step(answer):
@@ -79,10 +93,15 @@ def decode_step(answer):
         for token in range(6):
             given = queries[:, token].clone(), keys[:, token].clone(), cache.clone()
             scores, cache = answer(*given, start + token)
-            assert type(scores) is type(cache) is torch.Tensor
-            assert scores.shape == (heads, token + 1) and cache.shape == (heads, token + 1, d)
-            assert torch.allclose(cache, turned[:, : token + 1], rtol=0, atol=1e-9)
-            assert torch.allclose(scores, every[:, token, : token + 1], rtol=0, atol=1e-9)
+            here = f"with {heads} heads, token {token} at position {start + token}:"
+            assert type(scores) is type(cache) is torch.Tensor, f"{here} not two plain tensors"
+            shapes = (tuple(scores.shape), tuple(cache.shape))
+            wanted = ((heads, token + 1), (heads, token + 1, d))
+            assert shapes == wanted, f"{here} scores and cache have the shapes {shapes}, not {wanted}"
+            same = torch.allclose(cache, turned[:, : token + 1], rtol=0, atol=1e-9)
+            assert same, f"{here} the cache does not hold the keys turned to their positions"
+            same = torch.allclose(scores, every[:, token, : token + 1], rtol=0, atol=1e-9)
+            assert same, f"{here} the scores are not those that all tokens at once give"
 
 
 def longest_bias(answer):
@@ -97,6 +116,13 @@ def longest_bias(answer):
             numbers.choice([1, 2, 4]),
         )
         length = float(answer(memory, heads, itemsize))
-        assert length.is_integer()
-        assert length**2 * heads * itemsize <= memory < (length + 1) ** 2 * heads * itemsize
-    assert float(answer(64 * 9**2, 32, 2)) == 9
+        here = f"in {memory:,} bytes, with {heads} heads and {itemsize} bytes a number,"
+        assert length.is_integer(), f"{here} {length} is no number of tokens"
+        assert length**2 * heads * itemsize <= memory, f"{here} a bias for {length:.0f} tokens has no room"
+        assert memory < (length + 1) ** 2 * heads * itemsize, (
+            f"{here} a token more than {length:.0f} has room"
+        )
+    exact = float(answer(64 * 9**2, 32, 2))
+    assert exact == 9, (
+        f"64·9² bytes, with 32 heads and 2 bytes a number, hold 9 tokens to the byte, not {exact:g}"
+    )

@@ -8,12 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from torch import Tensor
 
-from posenc.live import ADDED, GREY, SEEN, SIGNED, TURNED, Live, canvas, choice, slider, still
+from posenc.live import ADDED, GREY, SIGNED, TURNED, Live, canvas, choice, slider, still
 from posenc.probe import Convention, convention
 from posenc.probe.agreement import QUIET
 from posenc.tasks import CHARACTERS
 
 LOUD = "#D55E00"  # runs that disagree
+PALE = "#EEEEEE"  # too little to matter
 FLOOR = 1e-7  # where the bars of differences begin
 
 
@@ -127,7 +128,7 @@ def matrices() -> Live:
     panels = figure.subplots(1, 2)
     images = []
     for panel, title in zip(panels, ("the model's R(p)", "the port's R(p)")):
-        images.append(panel.imshow(torch.zeros(size, size), cmap=SIGNED, vmin=-1, vmax=1))
+        images.append(panel.imshow(torch.zeros(size, size).numpy(), cmap=SIGNED, vmin=-1, vmax=1))
         panel.set(xlabel="dimension before", xticks=range(0, size, 2), yticks=range(0, size, 2), title=title)
     panels[0].set_ylabel("dimension after")
     figure.colorbar(images[0], ax=panels, shrink=0.8, label="entry of R(p)")
@@ -171,7 +172,7 @@ def bases(powers: Tensor, losses: Mapping[int, Tensor], *, trained: float = 4.0,
     pair = torch.arange(head_dim // 2)
     pairs_off.set_yscale("log")
     pairs_off.set(xlim=(-0.5, len(pair) - 0.5), ylim=(1e-4, 300), xlabel="pair i", ylabel="off by (radians)")
-    pairs_off.axhspan(1e-4, 0.1, color=SEEN)
+    pairs_off.axhspan(1e-4, 0.1, color=PALE)
     moving = {"readout": curve.set_title(" "), "off": pairs_off.set_title(" ")}
     for (context, line), colour, style in zip(losses.items(), (ADDED, TURNED), ("--", "-")):
         label = f"{context} characters"
@@ -180,7 +181,7 @@ def bases(powers: Tensor, losses: Mapping[int, Tensor], *, trained: float = 4.0,
         (moving[f"{context}, pairs"],) = pairs_off.plot(
             [], [], "o", linestyle=style, color=colour, markersize=4, label=f"after {label}"
         )
-    curve.legend(loc="upper left")
+    curve.legend(loc="upper center")
     pairs_off.legend(loc="upper right")
 
     def update(power: float) -> None:
