@@ -95,7 +95,10 @@ def test_source_of_a_small_exercise():
     [
         ("[On to 5](05_x.ipynb), [all](../README.md)", "On to 5, all"),
         ("see [a *b*](claims.ipynb#cell-id=a)", "see a *b*"),
-        ("[paper](https://arxiv.org/abs/1.2) [below](#3-x)", "[paper](https://arxiv.org/abs/1.2) [below](#3-x)"),
+        (
+            "[paper](https://arxiv.org/abs/1.2) [below](#3-x)",
+            "[paper](https://arxiv.org/abs/1.2) [below](#3-x)",
+        ),
         ("`times[0](kernel)` and $f[i](x)$", "`times[0](kernel)` and $f[i](x)$"),
     ],
 )
@@ -109,7 +112,9 @@ def test_links_to_what_is_not_handed_out_are_plain_text(text, plain):
 def test_no_link_of_a_handed_out_chapter_leads_nowhere(path):
     for cell in teachers_source(notebooks.read(path), release.hidden_tests(path)).cells:
         if cell.cell_type == "markdown":
-            leads = re.findall(r"\]\(([^)\s]+\.(?:ipynb|md|py|png|toml)[^)\s]*)\)|(?:src|href)=.([^\"'>]+)", cell.source)
+            leads = re.findall(
+                r"\]\(([^)\s]+\.(?:ipynb|md|py|png|toml)[^)\s]*)\)|(?:src|href)=.([^\"'>]+)", cell.source
+            )
             assert not [link for link in map("".join, leads) if not re.match(r"https?:|#", link)], cell.source
 
 
@@ -210,6 +215,14 @@ def test_the_command_says_what_is_wrong_with_from(released, classroom_python, tm
         (tmp_path / "none", "FROM is the folder of the submissions"),
         (tmp_path, "holds no submission"),
     ):
-        command = [classroom_python, "-m", "courseware.classroom.grade", "1", str(folder), "--classroom", str(released)]
+        command = [
+            classroom_python,
+            "-m",
+            "courseware.classroom.grade",
+            "1",
+            str(folder),
+            "--classroom",
+            str(released),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr

@@ -16,7 +16,14 @@ STUB = "def unpermute(layer, x, p):\n    return layer(x[p])"
 @pytest.fixture
 def notebook(classroom_python, tmp_path):
     subprocess.run(
-        [classroom_python, "-m", "courseware.classroom.release", "01", "--classroom", str(tmp_path / "class")],
+        [
+            classroom_python,
+            "-m",
+            "courseware.classroom.release",
+            "01",
+            "--classroom",
+            str(tmp_path / "class"),
+        ],
         check=True,
     )
     with lab(tmp_path / "class" / "release" / CHAPTER, tmp_path / "home") as running:
