@@ -27,7 +27,9 @@ def names_used(path):
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):  # what another process is to call
+        elif isinstance(node, ast.Constant) and isinstance(
+            node.value, str
+        ):  # what another process is to call
             names |= {name for name in re.findall(r"\b(?:courseware|bench)\.(?:\w+\.)?(\w+)", node.value)}
     return names
 

@@ -10,6 +10,7 @@ under each pace and number of steps.
 import argparse
 import ast
 import csv
+import functools
 import hashlib
 import json
 import os
@@ -25,7 +26,7 @@ from nbformat import NotebookNode
 
 from courseware import notebooks
 from courseware.dependencies import needed_cells
-from courseware.index import stored
+from courseware.index import Stored, stored
 from courseware.keep import PACKAGE, imported_files
 
 TABLE = Path(__file__).with_name("replication.csv")
@@ -57,12 +58,14 @@ class Row:
     code: str
 
 
-def read_table(path: Path = TABLE) -> list[Row]:
+@functools.cache
+def read_table(path: Path = TABLE) -> tuple[Row, ...]:
     """The rows of the table, or none where there is no table yet."""
     if not path.exists():
-        return []
+        return ()
     with path.open(newline="", encoding="utf-8") as file:
-        return [Row(*line[:3], int(line[3]), int(line[4]), *line[5:]) for line in list(csv.reader(file))[1:]]
+        lines = list(csv.reader(file))[1:]
+    return tuple(Row(*line[:3], int(line[3]), int(line[4]), *line[5:]) for line in lines)
 
 
 def write_table(rows: Iterable[Row], path: Path = TABLE) -> None:
@@ -70,6 +73,20 @@ def write_table(rows: Iterable[Row], path: Path = TABLE) -> None:
     lines = sorted(map(astuple, rows), key=lambda line: (line[0], float(line[1]), float(line[2])))
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([[field.name for field in fields(Row)], *lines])
+    read_table.cache_clear()
+
+
+def found_again(chapter: str, one: Stored) -> str:
+    """What became of a claim with other seeds, as words; empty where the table does not know it."""
+    key = f"{chapter}/{_key(one)}"
+    for row in read_table():
+        if (row.key, row.pace, row.steps) == (key, "1", "1"):
+            return f"held in {row.held} of {row.sets} sets, {row.smallest} to {row.largest}"
+    return ""
+
+
+def _key(one: Stored) -> str:
+    return f"{one.cell}/{one.place}" + (f" {one.claim.case}" if one.claim.case else "")
 
 
 def with_parameters(chapter: NotebookNode, **values: float) -> NotebookNode:
@@ -107,7 +124,7 @@ def run(text: str, folder: str, set_number: int, pace: float, steps: float) -> l
     done = notebooks.execute(chapter, folder=Path(folder), cell_seconds=seconds)
     return [
         {
-            "key": f"{one.cell}/{one.place}" + (f" {one.claim.case}" if one.claim.case else ""),
+            "key": _key(one),
             "held": one.claim.held,
             "values": one.claim.values,
             "bound": one.claim.required,

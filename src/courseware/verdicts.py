@@ -20,6 +20,7 @@ from nbformat import NotebookNode, v4
 
 from courseware import notebooks
 from courseware.index import Stored, escaped, missing, stored, words
+from courseware.replicate import found_again
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 PAGE = notebooks.NOTEBOOKS / "claims.ipynb"
@@ -106,7 +107,8 @@ def _entry(number: int, claim: dict, notebooks: dict[str, NotebookNode], verdict
     for name, one in places:
         link = f"[chapter {int(name[:2])}, “{one.heading}”]({name}#cell-id={one.cell})"
         start = escaped(one.claim.sentence) + (", " if one.claim.case else ": ")
-        line = escaped(words(one.claim, sentence=False))
+        again = found_again(name[:2], one)
+        line = escaped(words(one.claim, sentence=False)) + (f" ({again})" if again else "")
         deciding.setdefault(link, {}).setdefault(start, []).append(line)
     links = [
         f"- {link}: {'; '.join(start + ', '.join(lines) for start, lines in claims.items())}"

@@ -5,7 +5,7 @@ import re
 import pytest
 from nbformat import v4
 
-from courseware import notebooks, verdicts
+from courseware import notebooks, replicate, verdicts
 from courseware.verdicts import ClaimError, page
 from posenc.claims import make
 
@@ -75,6 +75,14 @@ def test_a_reworded_sentence_orphans_nothing():
 def test_the_symbols_of_all_chapters_are_one_table():
     notebooks = {"01_a.ipynb": chapter(), "02_b.ipynb": chapter()}
     assert page(notebooks, one()).cells[-2].source.endswith("| T | number of tokens | 1, 2 |")
+
+
+def test_what_other_seeds_gave_stands_beside_the_claim(monkeypatch):
+    row = replicate.Row("01/cell0/0", "1", "1", 16, 15, "0.83", "0.98", "> 0.5", "abc")
+    monkeypatch.setattr(replicate, "read_table", lambda: (row,))
+    stored = type("Stored", (), {"cell": "cell0", "place": 0, "claim": type("Claim", (), {"case": ""})})
+    assert replicate.found_again("01", stored) == "held in 15 of 16 sets, 0.83 to 0.98"
+    assert replicate.found_again("02", stored) == ""
 
 
 @pytest.mark.parametrize("key", ["01/y", "01/x/1", "02/x/0"])

@@ -20,6 +20,7 @@ from rotations import Setting
 from posenc.chapters.position_bugs.port import MISTAKES, RIGHT, Port
 from posenc.models import Ensemble, Transformer, train
 from posenc.probe import Calls, Convention, agreement, best_convention, convention, conventions
+from posenc.probe.loss import BASES
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 from posenc.tasks import character_batch, character_loss, character_text
 
@@ -423,7 +424,7 @@ def test_candidates_are_needed():
         best_convention(LooksBack(RIGHT), repeating(4, 16))
     with pytest.raises(ValueError, match="0 candidates"):
         best_convention(LooksBack(RIGHT), repeating(4, 16), [])
-    assert len(conventions(64)) == 96 and len(conventions(6, parts=(1.0, 0.5))) == 32
+    assert len(conventions(64)) == 12 * len(BASES) == 96 and len(conventions(6, parts=(1.0, 0.5))) == 32
 
 
 @pytest.mark.parametrize("name", ["convention", "agreement"])

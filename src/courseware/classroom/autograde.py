@@ -61,7 +61,9 @@ class RunNeeded(Execute):
     """
 
     everything = False  # all that stands above the last answer, but no training
-    left_out: ClassVar[dict[int, str]] = {}  # cells that ended the kernel, or could not be interrupted, and why
+    left_out: ClassVar[
+        dict[int, str]
+    ] = {}  # cells that ended the kernel, or could not be interrupted, and why
     at: int | None = None  # the cell that runs
 
     def preprocess(self, nb, resources):
@@ -73,7 +75,9 @@ class RunNeeded(Execute):
 
     def preprocess_cell(self, cell, resources, index):
         if index in RunNeeded.left_out:
-            cell.outputs = [new_output("error", ename="Ended", evalue=RunNeeded.left_out[index], traceback=[])]
+            cell.outputs = [
+                new_output("error", ename="Ended", evalue=RunNeeded.left_out[index], traceback=[])
+            ]
         elif index in self.needed:
             RunNeeded.at = index
             return super().preprocess_cell(cell, resources, index)
@@ -149,8 +153,7 @@ def autograde(place: Place, name: str, limits: Limits) -> dict:
         the error; "reason", why nothing was graded, or "". "lacks" says whether a name was missing, "memory" is the
         peak of its processes in bytes.
 
-    Raises:
-        Trouble: nbgrader failed, or no kernel starts.
+    Where nbgrader fails or no kernel starts, Trouble is raised.
     """
     api = NbGraderAPI(config=_settings(place, limits))
     watch = Watch(limits)
@@ -183,7 +186,13 @@ def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
         stuck = f"it ran longer than {watch.limits.cell_seconds} s and could not be interrupted"
         crashed = "its code ended or crashed the kernel"
         RunNeeded.left_out[at] = watch.reason or (stuck if "CellTimeoutError" in log else crashed)
-    found = {"marks": {}, "notes": {}, "shown": {}, "reason": "" if done["success"] else watch.reason, "lacks": False}
+    found = {
+        "marks": {},
+        "notes": {},
+        "shown": {},
+        "reason": "" if done["success"] else watch.reason,
+        "lacks": False,
+    }
     with Gradebook(api.coursedir.db_url) as gradebook:
         for cell in gradebook.find_notebook(name, name).grade_cells:
             found["marks"][cell.name] = [0.0, cell.max_score]
@@ -250,7 +259,7 @@ def _tell(found: dict, cells: list[dict]) -> None:
             answers[name] = "".join(cell["source"]), errors
         elif role.get("grade") and errors:
             source, earlier = answers.get(name, ("", []))
-            error = earlier[0] if earlier and errors[0]["ename"] == "NameError" else errors[0]
+            error = earlier[-1] if earlier and errors[-1]["ename"] == "NameError" else errors[-1]
             told = ": ".join(filter(None, [error["ename"], error["evalue"].strip()]))
             found["lacks"] |= bool(re.search(r"\b(NameError|KeyError)\b", told))
             plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error["traceback"]))

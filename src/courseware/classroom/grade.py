@@ -80,11 +80,7 @@ def _label(path: Path) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The regular files below a folder; links and devices are left out.
-
-    Raises:
-        ClassroomError: there are too many, or too deep.
-    """
+    """The regular files below a folder; links and devices are left out. A ClassroomError says where there are too many, or too deep."""
     found, folders = [], [folder]
     for each in folders:  # grows
         if len(each.parts) > len(folder.parts) + DEEPEST:
@@ -373,7 +369,9 @@ class Grader:
         found["seconds"] = round(time.monotonic() - start, 1)
         if "trouble" not in found:
             try:
-                notebooks.write(self.result(submission), json.dumps(found | {"of": self._fingerprint(submission)}))
+                notebooks.write(
+                    self.result(submission), json.dumps(found | {"of": self._fingerprint(submission)})
+                )
             except OSError as error:
                 return no_mark(self.points, str(error)) | {"seconds": found["seconds"]}
         return found
@@ -430,11 +428,15 @@ def write_marks(path: Path, results: dict[str, dict], *, isolated: bool = True) 
     exercises = list(dict.fromkeys(name for result in results.values() for name in result["marks"]))
     with path.open("w", newline="", encoding="utf-8") as file:
         table, sandbox_word = csv.writer(file), "bubblewrap" if isolated else "none"
-        table.writerow(["student", "mark", "points", *map(_exercise, exercises), "seconds", "reason", "sandbox"])
+        table.writerow(
+            ["student", "mark", "points", *map(_exercise, exercises), "seconds", "reason", "sandbox"]
+        )
         for student, result in results.items():
             got = [result["marks"][name][0] for name in exercises]
             points = sum(most for _, most in result["marks"].values())
-            table.writerow([_plain(student), mark(result), points, *got, result["seconds"], why(result), sandbox_word])
+            table.writerow(
+                [_plain(student), mark(result), points, *got, result["seconds"], why(result), sandbox_word]
+            )
 
 
 def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int:
@@ -472,7 +474,10 @@ def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int
             grades, comments = grades_and_comments(book, student)
             for key, grade in grades.items():
                 auto, grade.manual_score, extra = scores.get(key, (None, None, None))
-                grade.auto_score, grade.extra_credit = marks[key][0] if student in marked else auto, extra or 0.0
+                grade.auto_score, grade.extra_credit = (
+                    marks[key][0] if student in marked else auto,
+                    extra or 0.0,
+                )
                 grade.needs_manual_grade = False
                 if grade.manual_score is not None or extra:
                     by_hand += 1
@@ -500,7 +505,9 @@ def kept_from(isolated: bool) -> str:
 
 def _count(word: str) -> int:
     if not word.isdigit() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"JOBS is the number of submissions graded at once, 1 or more, not {word}")
+        raise argparse.ArgumentTypeError(
+            f"JOBS is the number of submissions graded at once, 1 or more, not {word}"
+        )
     return int(word)
 
 
@@ -555,9 +562,7 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     with bar, closing(grader.grade(left, workers=given.workers)) as results_as_they_come:
         for submission, result in results_as_they_come:  # closed, it ends what is still running
             results[submission.student] = result
-            line = (
-                f"{submission.student:30} {_number(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
-            )
+            line = f"{submission.student:30} {_number(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
             tqdm.write(line.rstrip())
             bar.update()
     by_hand = write_gradebook(graded / "gradebook.db", template, results)

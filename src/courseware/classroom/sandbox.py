@@ -59,7 +59,18 @@ def missing() -> str:
     """Why bubblewrap cannot be had here and what to do; empty where it works."""
     if not shutil.which("bwrap"):
         return HOW.format(": it is not installed")
-    probe = ["bwrap", *SPACES[os.geteuid() == 0], "--ro-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/tmp", "true"]
+    probe = [
+        "bwrap",
+        *SPACES[os.geteuid() == 0],
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "--tmpfs",
+        "/tmp",
+        "true",
+    ]
     done = subprocess.run(probe, capture_output=True, text=True, check=False)
     return HOW.format(f" ({done.stderr.strip().splitlines()[-1]})") if done.returncode else ""
 

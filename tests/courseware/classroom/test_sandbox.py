@@ -63,9 +63,7 @@ print(json.dumps({
 }))
 """
 
-RUN = (
-    "import json, sys; from courseware.classroom import sandbox; sandbox.become(json.loads(sys.argv[1]), sys.argv[2:])"
-)
+RUN = "import json, sys; from courseware.classroom import sandbox; sandbox.become(json.loads(sys.argv[1]), sys.argv[2:])"
 SOURCES = str(Path(sandbox.__file__).parents[2])
 
 
@@ -97,7 +95,12 @@ def spy(place, isolated, *, started_by=0):
         "environment": {"PATH": os.defpath},
     }
     paths = [str(place / "hidden" / "secret"), str(place / "hidden" / "kept" / "text"), str(place / "own")]
-    program = ["/usr/bin/python3", "-I", "-c", SPY.replace("PATHS", repr(paths)).replace("ISOLATED", repr(isolated))]
+    program = [
+        "/usr/bin/python3",
+        "-I",
+        "-c",
+        SPY.replace("PATHS", repr(paths)).replace("ISOLATED", repr(isolated)),
+    ]
     user = {"user": started_by, "group": started_by, "extra_groups": []} if started_by else {}
     if started_by:
         subprocess.run(["chown", "-R", str(started_by), place / "own"], check=True)
@@ -148,7 +151,9 @@ def test_bubblewrap_hides_what_is_to_be_hidden(place, starter):
     assert not {"/etc/a", "/usr/a"} & {*seen["leaves"]}
     assert not [path for path in seen["leaves"] if Path(path).exists()], "what it wrote there went with it"
     assert 1 <= seen["fills"] < 16, "the work folder takes 150 MB"
-    assert [path.name for path in (place / "own" / "work").iterdir()] == ["beside.txt"], "nothing is left behind"
+    assert [path.name for path in (place / "own" / "work").iterdir()] == ["beside.txt"], (
+        "nothing is left behind"
+    )
 
 
 def test_where_bubblewrap_is_missing_or_fails_it_is_said_how_to_get_it(monkeypatch):

@@ -16,7 +16,14 @@ STUB = "def unpermute(layer, x, p):\n    return layer(x[p])"
 @pytest.fixture
 def notebook(classroom_python, tmp_path):
     subprocess.run(
-        [classroom_python, "-m", "courseware.classroom.release", "01", "--classroom", str(tmp_path / "class")],
+        [
+            classroom_python,
+            "-m",
+            "courseware.classroom.release",
+            "01",
+            "--classroom",
+            str(tmp_path / "class"),
+        ],
         check=True,
     )
     with lab(tmp_path / "class" / "release" / CHAPTER, tmp_path / "home") as running:
@@ -32,7 +39,8 @@ def test_a_student_answers_in_the_browser(notebook):
     notebook.run("def unpermute(")
     check, choose = 'check("unpermute"', "unpermute = use("
     assert notebook.run(check) == "○ unpermute: not attempted yet\n"
-    assert notebook.run(choose) == "The chapter goes on with the worked unpermute.\n"
+    open_still = "The chapter goes on with your unpermute, which is not right yet: not attempted yet.\n"
+    assert notebook.run(choose) == open_still
     notebook.run("def unpermute(", f"{STUB}[p]")
     assert "wrong for a 3-cycle" in notebook.run(check)
     shown = notebook.run(check, 'check("unpermute", unpermute)\nhint("unpermute")')

@@ -18,7 +18,9 @@ def turn(answer):
         got = answer(torch.tensor([v.real, v.imag], dtype=torch.float64), angle)
         assert type(got) is torch.Tensor, "turn returned no tensor, or a Parameter"
         kind = (tuple(got.shape), got.dtype)
-        assert kind == ((2,), torch.float64), f"turn returned shape and dtype {kind} for a float64 vector of 2"
+        assert kind == ((2,), torch.float64), (
+            f"turn returned shape and dtype {kind} for a float64 vector of 2"
+        )
         off = abs(complex(*got.tolist()) - v * cmath.exp(1j * angle))
         assert off < 1e-12, f"({v.real:.3f}, {v.imag:.3f}) turned by {angle:.3f} is off by {off:.1e}"
 
@@ -43,12 +45,16 @@ def rotary(answer):
         assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 at position 1 turns by {speed[0]:g}, not by 1"
         steps = (speed[1:] / speed[:-1]) ** (d / 2)
         evenly = torch.allclose(steps, torch.tensor(1 / base, dtype=torch.float64), rtol=1e-6)
-        assert evenly, f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
+        assert evenly, (
+            f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
+        )
         numbers, turned = (torch.view_as_complex(t.contiguous().unflatten(-1, (-1, 2))) for t in (x, got))
         wanted = numbers * torch.polar(torch.ones_like(speed), speed) ** positions[:, None]
         there = torch.allclose(turned, wanted, rtol=0, atol=1e-6)
         assert there, f"{here} the tokens at {positions.tolist()} are not turned by position times speed"
-        assert torch.allclose(answer(x, 0 * positions, base), x), f"{here} tokens that all stand at 0 have changed"
+        assert torch.allclose(answer(x, 0 * positions, base), x), (
+            f"{here} tokens that all stand at 0 have changed"
+        )
         back = torch.allclose(answer(got, -positions, base), x, atol=1e-6)
         assert back, f"{here} turned to {positions.tolist()} and by as much back, x is not x"
 
@@ -101,7 +107,9 @@ def look_back(answer):
             future = torch.ones(length, length).triu(1).bool()
             weights = logits.masked_fill(future, -torch.inf).softmax(dim=-1)
             least = weights.diagonal(-back).min()
-            assert least > 0.9, f"{back} back, d = {d}, among {length} tokens: the weight there is only {least:.2f}"
+            assert least > 0.9, (
+                f"{back} back, d = {d}, among {length} tokens: the weight there is only {least:.2f}"
+            )
 
 
 def cached_position(answer):
@@ -169,4 +177,6 @@ def tables(answer):
         waves = sinusoidal(torch.arange(length), d, dtype=torch.float64).unflatten(-1, (-1, 2))
         for row, wave, name in ((got[0], 1, "cosines"), (got[1], 0, "sines")):
             off = (row.double() - waves[..., wave]).abs().max()
-            assert off < error, f"the {name} {here} are off by up to {off:.1e}, and rounding explains {error:g}"
+            assert off < error, (
+                f"the {name} {here} are off by up to {off:.1e}, and rounding explains {error:g}"
+            )

@@ -39,7 +39,10 @@ def time_kernel(answer):
         " whose first calls are slow": {"compiling": 0.5, "slow_calls": 2},
     }
     for every in (*range(4, 14), 31, 41, 51, 101):
-        disturbances[f" that is interrupted in call {every} and its multiples"] = {"every": every, "delay": 2e-3}
+        disturbances[f" that is interrupted in call {every} and its multiples"] = {
+            "every": every,
+            "delay": 2e-3,
+        }
     for seconds in (25e-6, 90e-6):
         for words, disturbance in disturbances.items():
             stream = SimulatedStream()
@@ -116,6 +119,10 @@ def longest_bias(answer):
         here = f"in {memory:,} bytes, with {heads} heads and {itemsize} bytes a number,"
         assert length.is_integer(), f"{here} {length} is no number of tokens"
         assert length**2 * heads * itemsize <= memory, f"{here} a bias for {length:.0f} tokens has no room"
-        assert memory < (length + 1) ** 2 * heads * itemsize, f"{here} a token more than {length:.0f} has room"
+        assert memory < (length + 1) ** 2 * heads * itemsize, (
+            f"{here} a token more than {length:.0f} has room"
+        )
     exact = float(answer(64 * 9**2, 32, 2))
-    assert exact == 9, f"64·9² bytes, with 32 heads and 2 bytes a number, hold 9 tokens to the byte, not {exact:g}"
+    assert exact == 9, (
+        f"64·9² bytes, with 32 heads and 2 bytes a number, hold 9 tokens to the byte, not {exact:g}"
+    )

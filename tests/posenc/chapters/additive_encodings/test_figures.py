@@ -66,7 +66,9 @@ def test_the_readout_of_the_amplitude_counts_tokens():
         names = torch.cdist(sums.flatten(0, 1), tokens).argmin(-1).unflatten(0, (40, 24))
         share = (names == torch.arange(40)[:, None]).double().mean().item()
         assert list(live.artists["now"].get_ydata()) == [pytest.approx(share), 1]
-        for name, found in zip(("before", "after"), live.artists["now"].get_ydata()):  # the curves end at the dots
+        for name, found in zip(
+            ("before", "after"), live.artists["now"].get_ydata()
+        ):  # the curves end at the dots
             x, y = live.artists[name].get_data()
             assert (x[-1], y[-1]) == pytest.approx((live.artists["now"].get_xdata()[0], found))
         assert live.artists["sum"].get_ydata().tolist() == sums[0, position].tolist()
