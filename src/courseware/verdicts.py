@@ -26,7 +26,7 @@ CLAIMS = Path(__file__).with_name("claims.toml")
 PAGE = notebooks.NOTEBOOKS / "claims.ipynb"
 
 OPENING = """# Every claim, and its verdict
-Four documents argue about positional encoding, and they do not agree. This page lists what they claim, {count} claims in our words, and what the chapters found. Each verdict links to the cells that decide it, with what they measured. Run them, change them, and see what it takes to make them fail.
+Four documents argue about positional encoding, and they do not agree. This page lists what they claim, {count} claims in our words, and what the chapters found. Each verdict links to the cells that decide it, with what they measured. Change one, and see what it takes to make it fail.
 
 A verdict speaks of what was measured: exact algebra where it is algebra, and otherwise models of this course's size and training."""
 CLOSING = (

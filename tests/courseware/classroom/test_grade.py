@@ -147,7 +147,9 @@ def graded(classroom_python, tmp_path_factory):
     marks = submit(base / "handed in", released)
     command = [classroom_python, "-m", "courseware.classroom.grade", "1", str(base / "handed in"), *given]
     command += ["--workers", "2", "--cell-seconds", str(CELL_SECONDS)]
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    (base / "tmp").mkdir()
+    own = os.environ | {"TMPDIR": str(base / "tmp")}  # where its kernels' folders are
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": own}
     listen = partial(
         signal.signal, signal.SIGINT, signal.SIG_DFL
     )  # what runs in the background may ignore it
@@ -245,10 +247,10 @@ def test_grading_again_gives_the_same_marks(graded):
 
 @pytest.mark.slow
 def test_nothing_is_left_behind(graded):
-    left = subprocess.run(
-        ["pgrep", "-f", "ipykernel_launcher -f .*/run-"], capture_output=True, text=True, check=False
-    )
+    folder = graded[0] / "tmp"
+    left = subprocess.run(["pgrep", "-f", f"-f {folder}/run-"], capture_output=True, text=True, check=False)
     assert left.stdout == ""
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(("run-", "grade-"))]
 
 
 # ------------------------------------------------------------------- the parts

@@ -203,7 +203,7 @@ def test_what_is_not_attempted_says_so_where_it_is_needed(released, path, capsys
 @pytest.mark.slow
 def test_a_wrong_chapter_is_told_in_one_line(released, classroom_python):
     for module, more in (("release", []), ("grade", [str(released)])):
-        command = [classroom_python, "-m", f"courseware.{module}", "77", *more]
+        command = [classroom_python, "-m", f"courseware.classroom.{module}", "77", *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert done.stderr.startswith("CHAPTER is the number of a chapter")
