@@ -43,14 +43,16 @@ SENTENCE = re.compile(
 )
 
 
-WIDE = '<div class="wide" tabindex="0" role="group" aria-label="A table, which scrolls where it is wider than the page">'
+WIDE = (
+    '<div class="wide" tabindex="0" role="group" aria-label="What scrolls where it is wider than the page">'
+)
 
 
 class Renderer(IPythonRenderer):
     """Markdown as a page needs it: formulas as MathML, headings with the anchors of JupyterLab, links to pages."""
 
     def block_math(self, body: str) -> str:
-        return latex2mathml.converter.convert(body, display="block")
+        return f"{WIDE}{latex2mathml.converter.convert(body, display='block')}</div>"
 
     def inline_math(self, body: str) -> str:
         return latex2mathml.converter.convert(body)
@@ -60,7 +62,9 @@ class Renderer(IPythonRenderer):
         return f'<h{level} id="{escape(anchor)}">{text}</h{level}>\n'
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
-        return super().link(text, page_of(url), title)
+        to = page_of(url)
+        is_there = re.match(r"[a-z]+:|#|\w+\.html(#|$)", to)  # not so a file of the repository
+        return super().link(text, to, title) if is_there else text
 
 
 def page_of(url: str) -> str:

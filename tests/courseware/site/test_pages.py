@@ -49,6 +49,7 @@ def test_markdown_needs_no_script():
     html = pages.markdown("# 1 Sines & *more*\n\nFor $a^2$ see [there](x.ipynb).\n\n$$\\omega_i$$")
     assert '<h1 id="1-Sines-&amp;-more">1 Sines &amp; <em>more</em></h1>' in html
     assert '<a href="x.html">' in html
+    assert pages.markdown("[it](TEACHING.md), [there](https://example.org/a.md)").count("<a ") == 1
     assert html.count("<math") == 2 and "$" not in html and "<msup>" in html
     assert 'src="data:image/png;base64,' in pages.markdown("![A picture.](README.png)")
 
