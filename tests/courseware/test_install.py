@@ -447,6 +447,17 @@ def test_clean_leaves_what_git_keeps_and_the_marks(installed):
     ]
 
 
+def test_an_environment_behind_a_link_is_not_emptied(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    (tmp_path / ".venv").symlink_to(tmp_path / "other")
+    monkeypatch.setattr(install, "VENV", str(tmp_path / ".venv"))
+    started = []
+    monkeypatch.setattr(install.subprocess, "call", started.append)
+    with pytest.raises(install.Problem, match="is a link"):
+        install.make_venv()
+    assert not started
+
+
 def test_without_file_locks_it_installs_all_the_same(monkeypatch):
     """As on Windows, whose Python has no fcntl."""
     monkeypatch.setitem(sys.modules, "fcntl", None)
