@@ -109,7 +109,9 @@ def make_venv():
     check_version(sys.version_info)
     check_venv_module()
     if os.path.islink(VENV):
-        raise Problem(".venv is a link, and what it leads to would be emptied. Remove the link, and run make again.")
+        raise Problem(
+            ".venv is a link, and what it leads to would be emptied. Remove the link, and run make again."
+        )
     version = ".".join(str(part) for part in sys.version_info[:3])
     say("Making .venv with Python " + version + " and installing into it. This takes a minute or more, once.")
     if subprocess.call([sys.executable, "-m", "venv", "--clear", VENV]) != 0:

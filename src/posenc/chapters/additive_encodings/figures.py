@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import torch
-from matplotlib.patches import FancyBboxPatch, Rectangle
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
+from posenc import live
 from posenc.additive import Learned, binary, frequencies, sinusoidal
 from posenc.geometry import cosines, nearest, off_diagonal
 from posenc.live import (
@@ -23,6 +25,7 @@ from posenc.live import (
     VALUE,
     Live,
     canvas,
+    drawing,
     slider,
     still,
     switch,
@@ -31,30 +34,17 @@ from posenc.live import (
 
 def where_encodings_act() -> Live:
     """A layer of attention as a drawing, and the three places where a position can enter."""
-    figure = canvas(8, 3.9)
-    figure.set_layout_engine("none")
-    panel = figure.add_axes((0, 0, 1, 1))
-    panel.set(xlim=(0, 16), ylim=(0, 7.8))
-    panel.axis("off")
-
-    def box(x: float, y: float, words: str, colour: str, width: float = 2.0) -> None:
-        shape = FancyBboxPatch(
-            (x, y), width, 0.9, boxstyle="round,pad=0,rounding_size=0.15", facecolor=colour, edgecolor="none"
-        )
-        panel.add_patch(shape)
-        panel.text(x + width / 2, y + 0.45, words, color="white", ha="center", va="center", fontsize=10)
-
-    def arrow(start: tuple[float, float], end: tuple[float, float], colour: str = GREY) -> None:
-        style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.2, "shrinkA": 2, "shrinkB": 2}
-        panel.annotate("", end, start, arrowprops=style)
+    panel = drawing(3.9)
+    box = partial(live.box, panel, width=2.0, height=0.9)
+    arrow = partial(live.arrow, panel, width=1.2)
 
     box(0.2, 3.1, "token x", CONTENT)
     box(4.6, 5.0, "query", QUERY)
     box(4.6, 3.1, "key", KEY)
     box(4.6, 1.2, "value", VALUE)
-    box(9.0, 4.05, "score q·k", "black", 2.3)
+    box(9.0, 4.05, "score q·k", "black", width=2.3)
     panel.text(12.5, 4.5, "softmax", ha="center", va="center", fontsize=10)
-    box(13.7, 2.6, "output", "black", 2.1)
+    box(13.7, 2.6, "output", "black", width=2.1)
     for y in (5.45, 3.55, 1.65):
         arrow((2.2, 3.55), (4.6, y))
     arrow((6.6, 5.45), (9.0, 4.7))
@@ -78,7 +68,7 @@ def where_encodings_act() -> Live:
     ):
         panel.text(x, y, words, color=colour, va="bottom" if y < 6 else "center")
     return still(
-        figure,
+        panel.figure,
         alt="A token gives a query, a key and a value; query and key give a score; the softmax of the scores weighs the "
         "values. A position can enter at three places: added to the embedding (integers, binary digits, sinusoids, "
         "learned tables; this chapter), as a turn of query and key (rotary; chapter 4), or added to the score (T5, "

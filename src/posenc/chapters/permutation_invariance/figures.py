@@ -1,12 +1,13 @@
 """What chapter 1 draws: attention itself, the learner's words, and what an exchange of words moves."""
 
+from functools import partial
 from itertools import combinations
 
 import ipywidgets as widgets
 import torch
-from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
+from posenc import live
 from posenc.additive import sinusoidal
 from posenc.attention import attention, attention_weights, projections, residual_attention
 from posenc.live import (
@@ -21,6 +22,7 @@ from posenc.live import (
     Live,
     canvas,
     choice,
+    drawing,
     sentence_box,
     slider,
     still,
@@ -34,24 +36,9 @@ LEAST = 3  # different words that every figure needs
 
 def attention_drawing() -> Live:
     """Attention as a drawing: one token asks, every token answers, and the values are summed."""
-    figure = canvas(8, 4.4)
-    figure.set_layout_engine("none")
-    panel = figure.add_axes((0, 0, 1, 1))
-    panel.set(xlim=(0, 16), ylim=(0, 8.8))
-    panel.axis("off")
-
-    def box(x: float, y: float, words: str, colour: str, width: float = 1.7) -> None:
-        shape = FancyBboxPatch(
-            (x, y), width, 0.8, boxstyle="round,pad=0,rounding_size=0.15", facecolor=colour, edgecolor="none"
-        )
-        panel.add_patch(shape)
-        panel.text(x + width / 2, y + 0.4, words, color="white", ha="center", va="center", fontsize=10)
-
-    def arrow(
-        start: tuple[float, float], end: tuple[float, float], colour: str = GREY, width: float = 1
-    ) -> None:
-        style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 2, "shrinkB": 2}
-        panel.annotate("", end, start, arrowprops=style)
+    panel = drawing(4.4)
+    box = partial(live.box, panel, width=1.7, height=0.8)
+    arrow = partial(live.arrow, panel)
 
     weights = (0.1, 0.6, 0.3)
     for row, (token, weight) in enumerate(zip(("the", "dog", "bit"), weights)):
@@ -70,7 +57,7 @@ def attention_drawing() -> Live:
     arrow((1.15, 2.0), (3.6, 0.9))
     for row in range(3):
         arrow((5.3, 0.9), (7.3, 6.3 - 2.1 * row), QUERY)
-    box(14.2, 4.0, "output 2", "black", 1.6)
+    box(14.2, 4.0, "output 2", "black", width=1.6)
     for x, words in (
         (1.15, "tokens"),
         (4.45, "what each offers"),
@@ -82,7 +69,7 @@ def attention_drawing() -> Live:
         panel.text(x, 7.9, words, ha="center", va="center", color="black")
     panel.text(5.5, 0.5, "“bit” asks. Every token, itself included, has a key and a value.", va="center")
     return still(
-        figure,
+        panel.figure,
         alt="Three tokens, the, dog, bit. Each has a key and a value. The query of bit meets each key and gives a score; "
         "the softmax turns the scores into weights of 0.1, 0.6 and 0.3; the output is the sum of the values, each "
         "times its weight.",
