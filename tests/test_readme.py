@@ -35,7 +35,7 @@ MAKE = {
     ),
     "SANDBOX=none make grade CHAPTER=04 FROM=folder-of-what-came-back": (
         ".venv-classroom -m courseware.classroom.grade 04 folder-of-what-came-back",
-        "courseware/classroom/test_grade.py: test_names_are_no_formulas_and_a_missing_sandbox_is_noted",
+        "courseware/classroom/test_marks.py: test_names_are_no_formulas_and_a_missing_sandbox_is_noted",
     ),
     "make check": (".venv -m pytest -n 2 -m not slow tests", "test_readme.py: test_make_starts_it"),
     "make test": (".venv -m pytest -m browser tests", "test_readme.py: test_make_starts_it"),
