@@ -20,6 +20,7 @@ import multiprocessing.connection
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -142,6 +143,18 @@ class Grader:
         self.isolated = os.environ.get("SANDBOX") != "none"
         if self.isolated and (problem := sandbox.missing()):
             raise ClassroomError(problem)
+        closed = [] if self.isolated or os.geteuid() != 0 else _closed(*self._needs())
+        if closed:
+            raise ClassroomError(
+                f"With SANDBOX=none, root runs each submission as a user of its own, and {closed[0]} is closed to them. "
+                f"Open it (chmod o+x {closed[0]}), or grade as an ordinary user."
+            )
+
+    def _needs(self) -> list[str]:
+        """What a submission must be able to read: the environment, the course and Python."""
+        python = os.path.realpath(install.PYTHON)
+        needs = [install.VENV, ROOT / "src" / "posenc", Path(python).parents[1]]
+        return [os.path.realpath(path) for path in needs]
 
     def result(self, submission: Submission) -> Path:
         return self.graded / "results" / f"{submission.student}.json"
@@ -218,10 +231,7 @@ class Grader:
         notebooks.write(base / f"{number}.json", json.dumps(found))
 
     def _place(self, autograde, course: Path, own: Path, number: int):
-        python = os.path.realpath(install.PYTHON)
-        needs = [install.VENV, ROOT / "src" / "posenc", Path(python).parents[1]]
-        below = [os.path.realpath(path) for path in needs]
-        keep = [path for path in below if any(path.startswith(f"{folder}/") for folder in self.hide)]
+        keep = [path for path in self._needs() if any(path.startswith(f"{folder}/") for folder in self.hide)]
         return autograde.Place(
             course=course,
             own=own,
@@ -243,6 +253,12 @@ class Grader:
             except OSError as error:
                 return no_mark(self.points, str(error)) | {"seconds": found["seconds"]}
         return found
+
+
+def _closed(*paths: str) -> list[Path]:
+    """The folders on the way to these that not every user may enter."""
+    folders = dict.fromkeys(folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)])
+    return [folder for folder in folders if not folder.stat().st_mode & stat.S_IXOTH]
 
 
 def _end(process: multiprocessing.Process, own: Path) -> None:
@@ -292,6 +308,8 @@ def main(arguments: list[str]) -> None:
 
 def grade(given: argparse.Namespace, scratch: Path) -> None:
     """Grade what is left, and write the marks of all."""
+    from nbgrader.api import InvalidEntry
+    from sqlalchemy.exc import SQLAlchemyError
     from tqdm import tqdm
 
     from courseware.classroom.autograde import Limits
@@ -333,7 +351,10 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
             line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
             tqdm.write(line.rstrip())
             bar.update()
-    by_hand = write_gradebook(graded / "gradebook.db", template, results)
+    try:
+        by_hand = write_gradebook(graded / "gradebook.db", template, results)
+    except (SQLAlchemyError, InvalidEntry) as error:
+        raise ClassroomError(f"The gradebook could not be written, and stays as it was: {error}") from None
     status = {key: student.status for key, student in handed_in.students.items()} if handed_in else {}
     write_marks(graded / "marks.csv", results, isolated=grader.isolated, status=status)
     (graded / "feedback").mkdir(exist_ok=True)

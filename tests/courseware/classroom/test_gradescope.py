@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+from container import container
 
 from courseware import install, notebooks
 from courseware.classroom import grade, gradescope
@@ -114,27 +115,20 @@ def test_trouble_of_the_machine_leaves_no_results(tmp_path, monkeypatch):
 
 def environments(source):
     """What setup.sh makes, with the packages of the tests' own environments instead of new ones."""
-    libraries = [
-        next(Path(venv).glob("lib/python3*/site-packages")) for venv in (install.VENV, install.CLASSROOM)
-    ]
-    own = [
-        line
-        for library in libraries
-        for path in library.glob("*.pth")
-        for line in path.read_text().splitlines()
-    ]
-    own = [line for line in own if line.startswith("/") and Path(line) != ROOT / "src"]
-    for name in (".venv", ".venv-classroom"):
+    venvs = {".venv": [install.VENV], ".venv-classroom": [install.VENV, install.CLASSROOM]}
+    for name, from_ in venvs.items():
         subprocess.run([install.PYTHON, "-m", "venv", "--without-pip", source / name], check=True)
-        if name == ".venv-classroom":
-            shutil.copytree(
-                Path(install.CLASSROOM) / "bin", source / name / "bin", dirs_exist_ok=True, symlinks=True
-            )
-            paths = [*libraries, *own]
-        else:
-            paths = [libraries[0], *(path for path in own if path != str(libraries[0]))]
+        libraries = [next(Path(venv).glob("lib/python3*/site-packages")) for venv in from_]
+        more = [
+            line
+            for library in libraries
+            for path in library.glob("*.pth")
+            for line in path.read_text().splitlines()
+        ]
+        paths = [source / "src", *libraries, *(line for line in more if line.startswith("/"))]
         (library,) = (source / name).glob("lib/python3*/site-packages")
-        (library / "course.pth").write_text("\n".join(map(str, [source / "src", *paths])))
+        (library / "course.pth").write_text("\n".join(map(str, paths)))
+    shutil.copy(Path(install.CLASSROOM) / "bin" / "alembic", source / ".venv-classroom" / "bin")
 
 
 @pytest.mark.slow
@@ -158,7 +152,8 @@ def test_gradescope_gives_the_marks_that_make_grade_gives(classroom_python, fold
             )
     (folder / "submission" / "sent in.ipynb").write_text(nbformat.writes(released))
     (folder / "submission" / "helper.py").write_text("def wrong(layer, x):\n    return layer(x)\n")
-    done = subprocess.run(["./run_autograder"], cwd=folder, capture_output=True, text=True, check=False)
+    command = [*container(), "--bind", folder, "/autograder", "/autograder/run_autograder"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("SANDBOX=none: submissions run as ")
     results = json.loads((folder / "results" / "results.json").read_text())
