@@ -308,8 +308,6 @@ def main(arguments: list[str]) -> None:
 
 def grade(given: argparse.Namespace, scratch: Path) -> None:
     """Grade what is left, and write the marks of all."""
-    from nbgrader.api import InvalidEntry
-    from sqlalchemy.exc import SQLAlchemyError
     from tqdm import tqdm
 
     from courseware.classroom.autograde import Limits
@@ -351,10 +349,7 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
             line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
             tqdm.write(line.rstrip())
             bar.update()
-    try:
-        by_hand = write_gradebook(graded / "gradebook.db", template, results)
-    except (SQLAlchemyError, InvalidEntry) as error:
-        raise ClassroomError(f"The gradebook could not be written, and stays as it was: {error}") from None
+    by_hand = write_gradebook(graded / "gradebook.db", template, results)
     status = {key: student.status for key, student in handed_in.students.items()} if handed_in else {}
     write_marks(graded / "marks.csv", results, isolated=grader.isolated, status=status)
     (graded / "feedback").mkdir(exist_ok=True)

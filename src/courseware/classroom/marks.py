@@ -84,7 +84,7 @@ def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int
     """
     from nbgrader.api import Gradebook
 
-    name, new, by_hand = template.stem, path.with_suffix(".new"), 0
+    name, new, by_hand = template.stem, template.with_name("gradebook.new"), 0
     shutil.copyfile(template.parents[2] / "gradebook.db", new)
 
     def grades_and_comments(book, student: str):
@@ -125,7 +125,8 @@ def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int
                     check, notes = f"check_{exercise_name(key)}", results[student]["notes"]
                     notes[check] = "; ".join(filter(None, [notes.get(check), said[key]]))
         book.db.commit()
-    new.replace(path)
+    shutil.copyfile(new, path.with_suffix(".new"))  # first elsewhere: a database on a full disk fails at any line
+    path.with_suffix(".new").replace(path)
     return by_hand
 
 
