@@ -7,10 +7,16 @@ answer and the error; "reason", why nothing was graded, or "". With "trouble" th
 import csv
 import html
 import io
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import latex2mathml.converter
+
 from courseware import notebooks
+
+FORMULA = re.compile(r"""\$([^$\n<>&"']{1,200})\$""")
 
 
 def failure(marks: dict[str, float], reason: str) -> dict:
@@ -125,31 +131,58 @@ def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int
                     check, notes = f"check_{exercise_name(key)}", results[student]["notes"]
                     notes[check] = "; ".join(filter(None, [notes.get(check), said[key]]))
         book.db.commit()
-    shutil.copyfile(new, path.with_suffix(".new"))  # first elsewhere: a database on a full disk fails at any line
+    shutil.copyfile(
+        new, path.with_suffix(".new")
+    )  # first elsewhere: a database on a full disk fails at any line
     path.with_suffix(".new").replace(path)
     return by_hand
 
 
-PAGE = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{student}</title>
+PAGE = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>body {{ max-width: 60rem; margin: 2rem auto; font-family: sans-serif }} pre {{ background: #f4f4f4; padding: 1em;
 overflow-x: auto }} td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0 }}</style>
-<h1>{student}</h1><p>{name}: {sum}. {reason}</p><table><tr><th>exercise</th><th>points</th><th>reason</th></tr>
-{lines}</table>
-{parts}</html>
+{feedback}</html>
 """
 
 
 def page(student: str, name: str, result: dict) -> str:
-    """The feedback: a table, and of each exercise that lost points the answer and the error. All of it is plain text."""
-    lines, parts = [], []
-    for exercise, (got, most) in result["marks"].items():
-        words = [exercise_name(exercise), f"{as_text(got)} of {most:g}", result["notes"].get(exercise, "")]
-        lines.append("".join(f"<td>{html.escape(word)}</td>" for word in words))
-    for exercise, (answer, error) in result.get("shown", {}).items():
-        parts.append(f"<h2>{html.escape(exercise_name(exercise))}</h2>")
-        parts += [f"<pre>{html.escape(text)}</pre>" for text in (answer, error) if text]
+    """The feedback as a page. It loads nothing, and nothing that a student wrote is more than text."""
+    return PAGE.format(
+        title=html.escape(student), feedback=feedback(student, name, result, text=_with_formulas)
+    )
+
+
+def feedback(student: str, name: str, result: dict, *, text: Callable[[str], str] = html.escape) -> str:
+    """A table, and of each exercise that lost points the answer and the error, in HTML.
+
+    Args:
+        text: makes HTML of the reasons.
+    """
     total = f"{as_text(mark(result))} of {sum(most for _, most in result['marks'].values()):g} points"
-    words = {"student": student, "name": name, "sum": total, "reason": result["reason"]}
-    escaped = {key: html.escape(word) for key, word in words.items()}
-    rows = "\n".join(f"<tr>{line}</tr>" for line in lines)
-    return PAGE.format(**escaped, lines=rows, parts="\n".join(parts))
+    parts = [f"<h1>{html.escape(student)}</h1><p>{html.escape(name)}: {total}. {text(result['reason'])}</p>"]
+    parts += ["<table><tr><th>exercise</th><th>points</th><th>reason</th></tr>"]
+    for exercise, (got, most) in result["marks"].items():
+        words = [html.escape(exercise_name(exercise)), f"{as_text(got)} of {most:g}"]
+        words.append(text(result["notes"].get(exercise, "")))
+        parts.append("<tr>" + "".join(f"<td>{word}</td>" for word in words) + "</tr>")
+    parts.append("</table>")
+    for exercise, shown in result.get("shown", {}).items():
+        parts.append(f"<h2>{html.escape(exercise_name(exercise))}</h2>")
+        parts += [f"<pre>{html.escape(part).replace('$', '&#36;')}</pre>" for part in shown if part]
+    return "\n".join(parts)
+
+
+def _with_formulas(text: str) -> str:
+    """HTML of a text, what stands between $ and $ as MathML."""
+    parts = FORMULA.split(text)
+    return "".join(_formula(part) if at % 2 else html.escape(part) for at, part in enumerate(parts))
+
+
+def _formula(body: str) -> str:
+    """The converter passes text and addresses on as they are, so what could hold a tag or an address stays text."""
+    try:
+        if re.search(r"\\(href|style|class)", body):
+            raise ValueError(body)
+        return latex2mathml.converter.convert(body)
+    except Exception:  # noqa: BLE001  what stands between two $ need not be a formula
+        return html.escape(f"${body}$")

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import nbformat
 
 from courseware import notebooks
-from courseware.classroom.marks import as_text, mark, plain, why
+from courseware.classroom.marks import as_text, feedback, mark, page, plain, why
 from courseware.classroom.release import ClassroomError
 from courseware.classroom.submissions import BIGGEST, DEEPEST, MOST, label
 
@@ -227,7 +227,7 @@ def write_back(found: HandedIn, graded: Path, name: str, results: dict[str, dict
 
     Args:
         found: what the zip held.
-        graded: the folder of the results, with a page for each student in feedback/.
+        graded: the folder in which they are written.
         name: of the assignment.
 
     Returns:
@@ -239,13 +239,14 @@ def write_back(found: HandedIn, graded: Path, name: str, results: dict[str, dict
     csv.writer(out).writerows(table)
     notebooks.write(base.with_suffix(".csv"), out.getvalue())
     with zipfile.ZipFile(base.with_suffix(".new"), "w", zipfile.ZIP_DEFLATED) as archive:
-        for key in marked:
-            text = (graded / "feedback" / f"{key}.html").read_text(encoding="utf-8")
+        for key, result in marked.items():
             student = found.students[key]
             if found.platform == "Moodle":
-                archive.writestr(f"{student.name}_{student.id}_assignsubmission_file_/{name}.html", text)
+                archive.writestr(
+                    f"{student.name}_{student.id}_assignsubmission_file_/{name}.html", page(key, name, result)
+                )
             elif called := _newest_notebook(student):
-                archive.writestr(called, _as_notebook(text))
+                archive.writestr(called, _as_notebook(feedback(key, name, result)))
     base.with_suffix(".new").replace(base.with_suffix(".zip"))
     late = [
         key
@@ -325,6 +326,5 @@ def _newest_notebook(student: Student) -> str:
 
 
 def _as_notebook(text: str) -> str:
-    """A page of feedback as a notebook: Canvas shows what comes back under the name of what was handed in."""
-    inside = text[text.index("<h1>") : text.rindex("</html>")]
-    return nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(inside)]))
+    """Feedback as a notebook: Canvas shows what comes back under the name of what was handed in."""
+    return nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)]))
