@@ -124,9 +124,7 @@ def stated_time(notebook, path):
     prose = [cell.source for cell in markdown(notebook)[:-1] if INDEX not in tags(cell)]
     words = sum(len(re.findall(r"\w+", source)) for source in prose)
     plain = lesson(notebook)
-    titles = prose + [cell.source for cell in code(notebook) if "exercise" in tags(cell)]
-    exercises = dict(re.findall(r"^#+ Exercise (\S+) .* (\d+) min$", "\n".join(titles), re.MULTILINE))
-    exercises = sum(map(int, exercises.values()))
+    exercises = sum(map(int, re.findall(r"^### Exercise .* (\d+) min$", "\n".join(prose), re.MULTILINE)))
     figures = sum("Controls:" in data(output, "text/plain") for output in outputs(notebook))
     lines = sum(cell.source.count("\n") + 1 for cell in plain)
     needed = words / 200 + lines / 30 + exercises + 2 * figures + int(run[1]) / 60
@@ -391,12 +389,14 @@ def exercises(notebook, path):
 
 
 def exercises_in_the_contents(notebook, path):
-    """Each exercise has a heading, so that the table of contents lists it."""
+    """Each exercise has a heading with its difficulty and time, so that the table of contents lists it."""
     source = "\n".join(cell.source for cell in markdown(notebook))
-    titles = re.findall(r"^#{2,4} Exercise \d+\.\d+ · ", source, re.MULTILINE)
+    titles = re.findall(r"^### Exercise \d+\.\d+ · [A-Z][^·]+ · [●○]{5} · \d+ min$", source, re.MULTILINE)
     asked = len(tagged(notebook, "exercise"))
     return (
-        [] if len(titles) == asked else [f"{len(titles)} headings 'Exercise n.n · …' for {asked} exercises"]
+        []
+        if len(titles) == asked
+        else [f"{len(titles)} headings '### Exercise n.n · Title · ●●○○○ · n min' for {asked} exercises"]
     )
 
 
@@ -528,7 +528,7 @@ def test_chapters_are_numbered():
 
 OPENING = """# 02 · A chapter
 **You will be able to** test.
-**Needs** [01](01_before.ipynb) · **Time** 5 min · **Runs** in 1 s
+**Needs** [01](01_before.ipynb) · **Time** 6 min · **Runs** in 1 s
 **Predict first:** which? See [below](#A-closing-word)."""
 
 CLOSING = """## What to take along
@@ -585,7 +585,7 @@ def model_chapter():
         v4.new_markdown_cell(
             "## A closing *word*\n### A `heading`\nSee [it](https://example.org/a/b) and `[this](no_link)`."
         ),
-        v4.new_markdown_cell("### Exercise 2.1 · twice"),
+        v4.new_markdown_cell("### Exercise 2.1 · Twice · ●○○○○ · 1 min"),
         cell("SEED = 0\nPACE = 1.0\nSTEPS = 1.0", tags=["parameters"]),
         cell('guess = predict("Which?", ["a", "b"])', asked),
         cell("show()", figure),
@@ -678,15 +678,10 @@ VIOLATIONS = [
     (opening_cell, sources(0, "**Time**", "Time"), "Time"),
     (opening_cell, sources(0, "**Runs**", "Runs"), "Runs"),
     (opening_cell, sources(0, "**Predict first:**", "Predict:"), "Predict first:"),
-    (stated_time, sources(0, "5 min", "an hour"), "does not say"),
-    (stated_time, sources(0, "5 min", "4 min"), "takes 5 min, and says 4"),
-    (
-        stated_time,
-        sources(4, "def twice", "# Exercise 2.1 · twice · 2 min\ndef twice"),
-        "takes 7 min, and says 5",
-    ),
-    (stated_time, sources(8, "· twice", "· twice · 2 min"), "takes 7 min, and says 5"),
-    (stated_time, sources(0, "test.", "test. " * 400), "takes 7 min"),
+    (stated_time, sources(0, "6 min", "an hour"), "does not say"),
+    (stated_time, sources(0, "6 min", "4 min"), "takes 6 min, and says 4"),
+    (stated_time, sources(8, "1 min", "3 min"), "takes 8 min, and says 6"),
+    (stated_time, sources(0, "test.", "test. " * 400), "takes 8 min"),
     (closing_cell, without(-2), "not the one that is tagged take-along"),
     (closing_cell, metadata(-2, tags=[]), "not the one that is tagged take-along"),
     (closing_cell, added(v4.new_markdown_cell("- One.", metadata={"tags": ["take-along"]})), "not the one"),
@@ -718,6 +713,7 @@ VIOLATIONS = [
     (guesses, without(11), "pixels apart"),
     (guesses, sources(10, "guess = predict", "predict"), "one question a cell"),
     (exercises_in_the_contents, sources(8, "### Exercise", "### An exercise"), "0 headings"),
+    (exercises_in_the_contents, sources(8, " · ●○○○○", ""), "0 headings"),
     (links_resolve, sources(0, "01_before", "01_begin"), "01_begin.ipynb: there is no such file"),
     (links_resolve, sources(0, "#A-closing", "#a-closing"), "no such heading"),
     (

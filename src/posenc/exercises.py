@@ -7,6 +7,7 @@ that is right in its own way it may return a word of its own.
 
 import copy
 import functools
+import importlib.util
 import inspect
 import math
 import os
@@ -169,16 +170,19 @@ def check(name: str, answer: Any) -> None:
 
 
 def hint(name: str) -> None:
-    """Print one more hint each time.
+    """Print one more hint each time, at most POSENC_HINTS for an exercise where that is in the environment.
 
     Raises:
         KeyError: there is no exercise of this name.
     """
     hints = _find(name).hints
-    given = _hints_given.get(name, 0)
-    if given < len(hints):
+    given, limit = _hints_given.get(name, 0), os.environ.get("POSENC_HINTS")
+    most = len(hints) if limit is None else min(int(limit), len(hints))
+    if given < most:
         _hints_given[name] = given + 1
-        print(f"Hint {given + 1} of {len(hints)}: {hints[given]}")
+        print(f"Hint {given + 1} of {most}: {hints[given]}")
+    elif most < len(hints):
+        print(f"No more hints for {name}: this notebook gives at most {most} for an exercise.")
     else:
         print(
             f"No more hints for {name}. In the course's own notebook, the worked solution is in the folded cell "
@@ -190,12 +194,15 @@ def use(name: str, answer: Any, solution: Callable | None = None) -> Any:
     """The learner's function if it passes its check, otherwise the worked one.
 
     A notebook that was handed out as an assignment passes no solution. Then the answer stays what it is, and while
-    it is not attempted, a cell that calls it says so in one line.
+    it is not attempted, a cell that calls it says so in one line; or the worked function takes its place, where the
+    teacher has handed out `worked_solutions.py` beside the notebook.
 
     Raises:
         KeyError: there is no exercise of this name.
     """
     sign, line = _judge(_find(name), answer)
+    if sign == "○" and solution is None:
+        solution = _handed_out(name)
     if sign == "✓" or solution is None:
         print(
             f"The chapter goes on with your {name}"
@@ -205,6 +212,13 @@ def use(name: str, answer: Any, solution: Callable | None = None) -> Any:
     print(f"The chapter goes on with the worked {name}.")
     solution.is_the_worked_solution = True
     return solution
+
+
+def _handed_out(name: str) -> Callable | None:
+    """The worked function from a module beside the notebook, if there is one. Where marks are given there is none."""
+    if os.environ.get("POSENC_STRICT") == "1" or not importlib.util.find_spec("worked_solutions"):
+        return None
+    return getattr(importlib.import_module("worked_solutions"), name, None)
 
 
 def _open(name: str, stub: Callable) -> Callable:

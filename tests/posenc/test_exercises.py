@@ -1,5 +1,7 @@
 """check, hint and use: one clear line, whatever the answer is."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ def an_exercise(monkeypatch):
     monkeypatch.setattr(exercises, "_exercises", dict(exercises._exercises))
     monkeypatch.setattr(exercises, "_hints_given", {})
     monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.delenv("POSENC_HINTS", raising=False)
 
     @exercise("think", "1 + 1", well_done="so it is.")
     def double_it(answer: Answer) -> None:
@@ -38,6 +41,10 @@ def raises(x):
 
 def leaves(x):
     raise SystemExit
+
+
+def not_yet(x):
+    raise NotImplementedError("not yet")
 
 
 def stub(x):
@@ -67,6 +74,7 @@ ANSWERS = {
     "✗ double_it: it changed its input x in place: work on a copy and return a new value": in_place,
     "✗ double_it: it raised ZeroDivisionError: first line": raises,
     "✗ double_it: it raised SystemExit: no message": leaves,
+    "✗ double_it: it raised NotImplementedError: not yet": not_yet,
     "✗ double_it: it takes (x, y) but is called with 1 arguments: keep the stub's first line": lambda x, y: x,
     "✗ double_it: it takes () but is called with 1 arguments: keep the stub's first line": lambda: None,
     "✗ double_it: pass the function itself, double_it, not a Tensor": torch.zeros(2),
@@ -87,6 +95,16 @@ NUMBERS = {
 @pytest.mark.parametrize("line", ANSWERS)
 def test_one_line_for(line, capsys):
     assert verdict(capsys, "double_it", ANSWERS[line]) == line
+
+
+def test_what_torch_has_not_implemented_is_attempted(capsys):
+    with pytest.raises(NotImplementedError):
+        torch.arange(2).softmax(-1)
+    line = verdict(capsys, "double_it", lambda x: x.long().softmax(-1))
+    assert (
+        line.startswith("✗ double_it: it raised NotImplementedError: ")
+        and "not implemented for 'Long'" in line
+    )
 
 
 @pytest.mark.parametrize("line", NUMBERS)
@@ -127,6 +145,18 @@ def test_hints_come_one_by_one_and_end(capsys):
     for line in ("Hint 1 of 2: think", "Hint 2 of 2: 1 + 1", "No more hints", "No more hints"):
         hint("double_it")
         assert capsys.readouterr().out.startswith(line)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 9])
+def test_hints_can_be_limited(most, monkeypatch, capsys):
+    monkeypatch.setenv("POSENC_HINTS", str(most))
+    for _ in range(4):
+        hint("double_it")
+    given = [f"Hint {n + 1} of {min(most, 2)}: {['think', '1 + 1'][n]}" for n in range(min(most, 2))]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[: len(given)] == given and len(lines) == 4
+    last = f"No more hints for double_it: this notebook gives at most {most} for an exercise."
+    assert all(line == last if most < 2 else line.startswith("No more hints") for line in lines[len(given) :])
 
 
 def test_use_keeps_what_passes(capsys):
@@ -177,6 +207,46 @@ def test_an_open_exercise_says_so_where_it_is_needed(capsys):
     assert raised.value._render_traceback_() == [str(raised.value)]
     check("double_it", still_open)
     assert capsys.readouterr().out.startswith("○ double_it: not attempted")
+
+
+@pytest.fixture
+def handed_out(tmp_path, monkeypatch):
+    """A worked function beside the notebook."""
+    (tmp_path / "worked_solutions.py").write_text("def double_it(x):\n    return 2 * x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "worked_solutions", raising=False)
+    yield
+    sys.modules.pop("worked_solutions", None)
+
+
+def test_the_worked_function_that_was_handed_out_takes_the_place_of_an_open_answer(handed_out, capsys):
+    worked = use("double_it", stub)
+    assert worked(21) == 42
+    check("double_it", worked)
+    assert use("double_it", worked) is worked
+    goes_on = "The chapter goes on with the worked double_it.\n"
+    no_tick = "○ double_it: this is the worked solution; run your own cell first\n"
+    assert capsys.readouterr().out == goes_on + no_tick + goes_on
+
+
+def test_what_was_handed_out_replaces_no_answer_and_no_other_exercise(handed_out):
+    def wrong_one(x):
+        return x
+
+    assert use("double_it", wrong_one) is wrong_one
+
+    def open_still():
+        raise NotImplementedError("your turn")
+
+    with pytest.raises(Unanswered, match="needs a_number, which is still open"):
+        use("a_number", open_still)()
+
+
+def test_where_marks_are_given_nothing_was_handed_out(handed_out, monkeypatch):
+    monkeypatch.setenv("POSENC_STRICT", "1")
+    with pytest.raises(Unanswered, match="needs double_it, which is still open"):
+        use("double_it", stub)(21)
+    assert "worked_solutions" not in sys.modules
 
 
 def test_the_worked_solution_earns_no_tick(capsys):

@@ -55,10 +55,12 @@ class Submission:
     trouble: str = ""  # of the machine
 
     def files(self) -> Iterator[tuple[str, Path]]:
-        """(name, path) of the files that go with the notebook."""
+        """(name, path) of the files that go with the notebook; a module of worked functions never does."""
         for path in self.beside if self.notebook else ():
             if path != self.notebook and path.is_relative_to(self.notebook.parent):
-                yield str(path.relative_to(self.notebook.parent)), path
+                inside = path.relative_to(self.notebook.parent)
+                if release.WORKED not in {part.partition(".")[0] for part in inside.parts}:
+                    yield str(inside), path
 
     def fingerprint(self) -> str:
         """Changes when anything in it changes."""

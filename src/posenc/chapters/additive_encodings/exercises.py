@@ -14,9 +14,9 @@ from posenc.exercises import Answer, exercise, wrong
 @exercise(
     "Write 7 and 8 as binary numbers, one below the other. Which digits differ?",
     "Adding 1 turns every 1 at the end into a 0, and the 0 before them into a 1.",
-    """Two numbers differ in the digits that are 1 in their exclusive or:
->>> bin(5 ^ 6)
-'0b11'""",
+    """Written with as many digits, zeros in front, two neighbours can be compared digit by digit:
+>>> f"{5:04b}", f"{6:04b}"
+('0101', '0110')""",
     well_done="a step of one position can be as long as the whole code.",
 )
 def flipped_digits(answer: Answer) -> None:
@@ -55,10 +55,9 @@ def flipped_digits(answer: Answer) -> None:
 @exercise(
     "The angle of pair i at position p is p / base^(2i/d). Make a matrix of angles first, (T, d/2).",
     "Stack sines and cosines along a new last axis, then flatten the last two axes.",
-    """In both layouts each angle needs its sine and its cosine:
->>> angles = torch.tensor([[0.0, 0.5]])
->>> torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).numpy().round(2).tolist()
-[[0.0, 1.0, 0.47999998927116394, 0.8799999952316284]]""",
+    """A new last axis puts what belongs together side by side; its rows, one after the other, are the two in turns:
+>>> torch.stack([torch.tensor([1, 3]), torch.tensor([2, 4])], dim=-1).tolist()
+[[1, 2], [3, 4]]""",
     well_done="these are the paper's numbers in the paper's order.",
 )
 def sinusoid(answer: Answer) -> str | None:
@@ -168,9 +167,9 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 @exercise(
     "Which pair is the slowest? There are d/2 of them, and they count from 0.",
     "A wave sin(p·f) has come round when p·f = 2π.",
-    """The second of two pairs, d = 4 and base 100:
->>> round(2 * math.pi * 100 ** (2 * 1 / 4), 2)
-62.83""",
+    """The exponents of the four pairs of d = 8. Which of them is the last for another d?
+>>> [2 * i / 8 for i in range(4)]
+[0.0, 0.25, 0.5, 0.75]""",
     well_done="2π times base^((d-2)/d): near the base for a large d, and never there.",
 )
 def longest_wavelength(answer: Answer) -> None:
@@ -241,11 +240,11 @@ def shift(answer: Answer) -> None:
 @exercise(
     "You want (x + e) W = x, so x W = x for every token and e W = 0 for every encoding.",
     "Stack tokens and encodings to (V + L, d). W must send that to the tokens stacked on zeros.",
-    """The pseudo-inverse solves both @ W = wanted, here for two rows:
->>> both = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
->>> wanted = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
->>> (both @ (torch.linalg.pinv(both) @ wanted)).round().abs().tolist()
-[[2.0, 0.0], [0.0, 0.0]]""",
+    """A pseudo-inverse stands where an inverse would. It leaves all that the rows span as it was, however many
+rows there are:
+>>> rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+>>> torch.linalg.pinv(rows).shape, (rows @ torch.linalg.pinv(rows) @ rows).round().tolist()
+(torch.Size([2, 3]), [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])""",
     well_done="one matrix gives back the token, and what it takes away is the position.",
 )
 def separate(answer: Answer) -> None:
@@ -294,10 +293,10 @@ def separate(answer: Answer) -> None:
 @exercise(
     "How long is a row of the table, and how long is an encoding? Compare both with √d.",
     "Section 3.4 of the paper multiplies the token vectors, before anything is added.",
-    """With d = 4, a row of length 1 grows to length 2:
->>> row = torch.tensor([0.5, -0.5, 0.5, 0.5])
->>> (math.sqrt(4) * row).norm().item()
-2.0""",
+    """Lengths in four dimensions, of a row and of the first encodings. How long is the row to be?
+>>> from posenc.additive import sinusoidal
+>>> torch.tensor([0.5, -0.5, 0.5, 0.5]).norm().item(), sinusoidal(torch.arange(2), 4).norm(dim=-1).tolist()
+(1.0, [1.4142135381698608, 1.4142135381698608])""",
     well_done="tokens of length √d and encodings of length √(d/2) can be heard together.",
 )
 def embed(answer: Answer) -> None:

@@ -22,12 +22,12 @@ def _parts(x, e, w_query, w_key, b_query=None, b_key=None) -> Tensor:
 
 @exercise(
     "Make four small things first: the query and the key of the content, the query and the key of the position.",
-    "nn.Linear stores (out, in), so a query is x @ w_query.T + b_query. The position's query has no bias, "
-    "or the sum would hold it twice.",
-    """Each term is one of two queries against one of two keys, and then over √d_head:
->>> q, k = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]])
->>> (q @ k.T).tolist()
-[[11.0, 2.0]]""",
+    "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. The position's query "
+    "has none, or the sum would hold it twice.",
+    """Each term is one of the two queries against one of the two keys, and then over √d_head. A double loop has them in
+the order of the table:
+>>> [f"{one}-{other}" for one in ("content", "position") for other in ("content", "position")]
+['content-content', 'content-position', 'position-content', 'position-position']""",
     well_done="four matrices, and their sum is the score.",
 )
 def parts(answer: Answer) -> None:
@@ -89,10 +89,8 @@ def _both_biased(x, e, w_query, w_key, b_query, b_key) -> Tensor:
 @exercise(
     "Write the query as W_q x and the key as W_k y, both columns. Their dot product is (W_q x)ᵀ (W_k y).",
     "The transpose of a product turns its order round: (W_q x)ᵀ = xᵀ W_qᵀ.",
-    """So the d_head rows are summed over, and d by d numbers are left:
->>> w = torch.tensor([[1.0, 2.0, 3.0]])
->>> (w.T @ w).shape
-torch.Size([3, 3])""",
+    "Which two matrices now stand between xᵀ and y? Look at the shape: with d_head = 2 and d = 6, M is 6 by 6; the other "
+    "way round, 2 by 2.",
     well_done="one matrix that both contents and positions have to pass through.",
 )
 def joint(answer: Answer) -> None:
@@ -119,10 +117,10 @@ def joint(answer: Answer) -> None:
 @exercise(
     "A number that is added to a whole row of scores changes no weight in it. Take such numbers off first.",
     "Subtract from each row its mean, then compare the sums of squares of the four.",
-    """A row that is constant holds nothing for the softmax:
->>> row = torch.tensor([[5.0, 5.0, 5.0]])
->>> (row - row.mean(dim=-1, keepdim=True)).square().sum().item()
-0.0""",
+    """A sum or a mean that keeps its axis can stand beside what it was taken of; a sum may run over several axes:
+>>> numbers = torch.tensor([[1.0, 3.0], [4.0, 8.0]])
+>>> numbers.mean(dim=-1, keepdim=True).tolist(), numbers.sum(dim=(-1, -2)).item()
+([[2.0], [6.0]], 16.0)""",
     well_done="four numbers with sum 1, and the constants of a query do not count.",
 )
 def seen(answer: Answer) -> None:
@@ -158,11 +156,7 @@ def seen(answer: Answer) -> None:
 @exercise(
     "You want S M Sᵀ = wanted, with the vectors as rows of S. Undo S on the left, then Sᵀ on the right.",
     "torch.linalg.pinv(S) @ S is not the identity, but S @ torch.linalg.pinv(S) is, if the rows are independent.",
-    """The right side needs the transpose, as Sᵀ stands there:
->>> S = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
->>> back = torch.linalg.pinv(S)
->>> (S @ back @ torch.tensor([[1.0, 2.0], [3.0, 4.0]]) @ back.T @ S.T).round().tolist()
-[[1.0, 2.0], [3.0, 4.0]]""",
+    "(S A)ᵀ = Aᵀ Sᵀ. So where S A is the identity, which matrix undoes Sᵀ from the other side?",
     well_done="independent vectors are enough, at any angle; what a small one costs comes next.",
 )
 def realise(answer: Answer) -> None:
@@ -192,9 +186,7 @@ def realise(answer: Answer) -> None:
 @exercise(
     "Write (x + e) Wᵀ as two products. Which matrix does x meet, and which does e?",
     "The new weight reads 2·d numbers: its first d columns meet x, its last d columns meet e.",
-    """Columns side by side are torch.cat along the last axis:
->>> torch.cat([torch.tensor([[1], [2]]), torch.tensor([[3], [4]])], dim=-1).tolist()
-[[1, 3], [2, 4]]""",
+    "In x Wᵀ + e Wᵀ, does anything treat x and e differently? What does that say of the two halves?",
     well_done="addition is concatenation whose two halves share their weights.",
 )
 def tied(answer: Answer) -> None:

@@ -15,10 +15,9 @@ TURN = 2 * math.pi
 @exercise(
     "A row is a query m, a column a key n. How far is the key from the query?",
     "Training with texts of T tokens has shown the distances 0 to T - 1, so T is the first new one.",
-    """Distances of four positions, and which of them are 2 or more:
->>> places = torch.arange(4)
->>> (places[:, None] - places >= 2).int().tolist()
-[[0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]""",
+    """Numbers times a comparison keep those for which it is true:
+>>> (torch.tensor([[0.2, 0.3, 0.5]]) * (torch.tensor([2, 1, 0]) > 0)).tolist()
+[[0.20000000298023224, 0.30000001192092896, 0.0]]""",
     well_done="this is the weight that nothing in training has ever put right.",
 )
 def unseen_weight(answer: Answer) -> None:
@@ -156,10 +155,8 @@ def stretched_base(answer: Answer) -> None:
 @exercise(
     "How many radians has pair i turned after trained_length positions? And how many whole turns is that?",
     "A whole turn is 2π. The fast pairs come first, so the number of them says which they are.",
-    """Turns within 4096 positions of the five fastest pairs of a head of 10, base 10,000:
->>> from posenc.rotary import angles
->>> [round(turns, 1) for turns in (angles(torch.tensor(4096), 10) / (2 * math.pi)).tolist()]
-[651.9, 103.3, 16.4, 2.6, 0.4]""",
+    "An example: within 4096 positions the five pairs of a head of 10, base 10,000, make 651.9, 103.3, 16.4, 2.6 and 0.4 "
+    "turns. With fast = 32, two of them stay as they are.",
     well_done="these pairs know every angle by heart, so YaRN does not touch them.",
 )
 def left_alone(answer: Answer) -> None:
@@ -208,10 +205,10 @@ def left_alone(answer: Answer) -> None:
 @exercise(
     "One pair first. Training showed it the angles up to speed · (trained_length - 1).",
     "If that is a whole turn or more, it has met every angle, and nothing is new to it.",
-    """A pair of 0.1 radians a position, trained on 32, has seen 3.1 radians. Slowed by 4, it passes them at:
->>> seen = 0.1 * 31
->>> math.floor(seen / (0.1 / 4) + 1e-9) + 1
-125""",
+    """A pair of 0.1 radians a position, trained on 32, has seen 3.1 radians. Slowed by 4 it reaches them at distance 124
+and passes them at 125. Floating point may say less than 124, so allow for a little before you round down:
+>>> 3.1 / (0.1 / 4), 0.3 / 0.1
+(124.0, 2.9999999999999996)""",
     well_done="the number that a configuration gives away before anyone has run it.",
 )
 def first_unseen(answer: Answer) -> None:

@@ -21,8 +21,8 @@ def _near(one: Tensor, other: Tensor) -> bool:
 @exercise(
     "A row's own score stands on the diagonal: query m and key m.",
     "Subtract from each row m the number scores[m, m]. It has to stand beside the whole row, so it needs a second axis.",
-    """diagonal() takes the numbers, [:, None] makes a column of them:
->>> torch.tensor([[1., 2.], [3., 4.]]).diagonal()[:, None]
+    """[:, None] makes a column of numbers in a row:
+>>> torch.tensor([1., 4.])[:, None]
 tensor([[1.],
         [4.]])""",
     well_done="no weight of the softmax has changed, and what is left can be compared from row to row.",
@@ -56,7 +56,8 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 @exercise(
     "Two numbers make a text: where it starts, and how far it steps from place to place. Each has p values.",
-    "The token at place i is (start + step · i) modulo p. Over all pairs of start and step that gives p² texts.",
+    "Going on by the same step from place to place, modulo p, two texts that agree at two places have the same start and "
+    "the same step.",
     """cartesian_prod gives all pairs, and a column beside a row gives a table:
 >>> torch.tensor([[0], [1]]) + torch.tensor([[0, 2, 4]])
 tensor([[0, 2, 4],
@@ -87,9 +88,9 @@ def pair_texts(answer: Answer) -> None:
     "Average away what is not asked for: the two tokens. Then leave out what the softmax leaves out.",
     "The mean over the first two axes is left with a row for each query's place. What is the same for all keys of a "
     "row changes no weight.",
-    """mean takes several axes at once:
->>> torch.arange(8.0).view(2, 2, 2).mean((0, 1))
-tensor([3., 4.])""",
+    """mean takes several axes at once, here the first and the last:
+>>> torch.arange(8.0).view(2, 2, 2).mean((0, 2))
+tensor([2.5000, 4.5000])""",
     well_done="this is what the share of position → position is made of.",
 )
 def place_part(answer: Answer) -> None:
@@ -151,7 +152,7 @@ def norm_parts(answer: Answer) -> None:
 
 @exercise(
     "Ask what is in every query, whatever its token and its place: what biases add, and what all contents share.",
-    "The mean content and LayerNorm's bias go through the query's weight; the query's own bias is added after it.",
+    "Two of the three parts are vectors of the model's width, and go through the query's weight. Which one comes after it?",
     """A Linear with weight W makes W v of a vector v:
 >>> torch.tensor([[1., 2.], [0., 1.]]) @ torch.tensor([1., 1.])
 tensor([3., 1.])""",
@@ -183,7 +184,8 @@ def constant_query(answer: Answer) -> None:
 
 @exercise(
     "Read a pair of dimensions as a complex number. Turning it is one multiplication by e^iθ.",
-    "The θ that fits all of them best is the angle of the sum of conj(before) · after.",
+    "For one vector, conj(before) · after is a number with the angle θ, and the longer the vectors, the larger it is. Put "
+    "those of all vectors together before you take an angle.",
     """atan2 gives the angle, with its sign:
 >>> math.atan2(1.0, 0.0) / math.pi
 0.5""",

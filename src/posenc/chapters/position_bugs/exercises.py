@@ -274,10 +274,10 @@ def repaired(answer: Answer) -> None:
 @exercise(
     "Two conditions: the key is not later than the query, and both are of the same text.",
     "Compare a column of document numbers with a row of them.",
-    """A column against a row compares all pairs:
->>> numbers = torch.tensor([0, 0, 1])
->>> (numbers[:, None] == numbers).int().tolist()
-[[1, 1, 0], [1, 1, 0], [0, 0, 1]]""",
+    """A column against a row compares all pairs, and & asks for both conditions:
+>>> rows, columns = torch.tensor([[1], [2], [3]]), torch.tensor([1, 2, 3])
+>>> ((rows < columns) & (columns > 2)).int().tolist()
+[[0, 0, 1], [0, 0, 1], [0, 0, 0]]""",
     well_done="causal, and blind to other texts.",
 )
 def packing_mask(answer: Answer) -> None:

@@ -58,11 +58,12 @@ def _turned(v: Tensor, angle: float) -> Tensor:
 
 @exercise(
     "First the angles, (T, d/2): position times base^(-2i/d). Then turn each pair of neighbours.",
-    "x[..., 0::2] holds the first of every pair, x[..., 1::2] the second.",
-    """Put the turned firsts and seconds back in turns:
->>> firsts, seconds = torch.tensor([1.0, 3.0]), torch.tensor([2.0, 4.0])
->>> torch.stack([firsts, seconds], dim=-1).flatten(-2).tolist()
-[1.0, 2.0, 3.0, 4.0]""",
+    """The firsts of all pairs are one tensor, the seconds another: slices with a step.
+>>> torch.arange(10, 16)[1::2].tolist()
+[11, 13, 15]""",
+    """Turned, each first goes back beside its second. Pairs side by side have an axis more than x:
+>>> torch.stack([torch.tensor([1, 3]), torch.tensor([2, 4])], dim=-1).tolist()
+[[1, 2], [3, 4]]""",
     well_done="every pair at its own speed, and position 0 stays as it is.",
 )
 def rotary(answer: Answer) -> None:
@@ -178,7 +179,8 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 
 @exercise(
     "Both sides are turned, each by its own positions, and both the same way round.",
-    "q: rotate(q, angles(m, d)). Then a matrix product, and √d as in chapter 1.",
+    "`rotate` takes the vectors of one side and the `angles` of where they stand. Then comes a product, and √d as in "
+    "chapter 1.",
     """Rows of queries times columns of keys, (2, d) and (3, d) → (2, 3):
 >>> q, k = torch.ones(2, 4), torch.ones(3, 4)
 >>> (q @ k.T).shape
@@ -258,11 +260,11 @@ def half_split_weight(answer: Answer) -> None:
 @exercise(
     "Without positions in their vectors, query and key can be the same two vectors for all tokens.",
     "Start with equal ones: their score is largest at offset 0. Then turn one of them, once and for all.",
-    """A query that is turned ahead meets its key further on, and one that is turned back meets it earlier:
->>> from posenc.rotary import angles, rotate
->>> turned = rotate(torch.ones(2), angles(torch.tensor(-1), 2))
->>> [round(x, 2) for x in turned.tolist()]
-[1.38, -0.3]""",
+    "Turns add up: what was turned by 2 beforehand looks at position 7 as if it stood at 9. Where should the query at m "
+    "seem to stand, so that it meets the key at m - back at offset 0?",
+    """The longer both vectors, the larger the difference of their scores, and the sharper the softmax:
+>>> [round(torch.tensor([length * 1.0, length * 0.8]).softmax(-1)[0].item(), 2) for length in (1, 10, 100)]
+[0.55, 0.88, 1.0]""",
     well_done="rotary encoding can point at an offset without looking at any token.",
 )
 def look_back(answer: Answer) -> None:
@@ -296,9 +298,8 @@ def look_back(answer: Answer) -> None:
 @exercise(
     "You know the key before and after the turn. Every position turns it another way.",
     "Turn the key by all positions at once, and see which result lies next to the cached one.",
-    """The index of the nearest row:
->>> rows = torch.tensor([[0.0, 1.0], [2.0, 2.0], [5.0, 0.0]])
->>> (rows - torch.tensor([2.1, 1.8])).norm(dim=-1).argmin().item()
+    """That gives `length` rows, and for each a distance to the cached key. Which row is the nearest?
+>>> torch.tensor([2.2, 0.2, 3.4]).argmin().item()
 1""",
     well_done="a cached key carries its position; a cache that forgets the offset stores the wrong one.",
 )

@@ -14,10 +14,10 @@ from posenc.exercises import Answer, exercise, wrong
 @exercise(
     "Count the patch's number first: width·row + column. Then take `back` off, and ask which patch has that number.",
     "A number tells its row by a division without remainder, and its column by the remainder.",
-    """Both work on whole tensors:
->>> numbers = torch.tensor([7, 8, 17])
->>> (numbers // 8).tolist(), (numbers % 8).tolist()
-([0, 1, 2], [7, 0, 1])""",
+    """Both work on whole tensors. Rows and columns apart, and together again:
+>>> row, column = torch.tensor([[4, 0], [5, 1]]).unbind(-1)
+>>> row.tolist(), torch.stack([row, column], dim=-1).tolist()
+([4, 5], [[4, 0], [5, 1]])""",
     well_done="the same step back lands on another offset at every width, and at the start of a row it wraps.",
 )
 def standing_back(answer: Answer) -> None:
@@ -61,8 +61,8 @@ def _patch(numbers: Tensor, width: int) -> tuple[Tensor, Tensor]:
 
 @exercise(
     "Half of the pairs turn with the row, half with the column. Write the angles of one half first.",
-    "The half is a rotary encoding of its own, with head_dim / 2 dimensions: "
-    "`angles(row, head_dim // 2, base=base)` has head_dim / 4 pairs.",
+    "The half is a rotary encoding of its own, of a head of head_dim / 2 dimensions: `angles` gives its head_dim / 4 pairs, "
+    "if you hand it that size, and the base.",
     """Two tensors of angles side by side:
 >>> torch.cat([torch.zeros(3, 2), torch.ones(3, 2)], dim=-1).shape
 torch.Size([3, 4])""",
@@ -105,10 +105,10 @@ def axial_angles(answer: Answer) -> None:
 @exercise(
     "Take two patches that differ by a row and a column, and the two that share a row or a column with both.",
     "Where s(r, c) = f(r) + g(c), what is left of s(r, c) + s(r+1, c+1) − s(r, c+1) − s(r+1, c)?",
-    """All neighbours at once, by slices:
->>> scores = torch.arange(6.0).view(2, 3)
->>> scores[1:, :-1].tolist()
-[[3.0, 4.0]]""",
+    """All neighbours of a row at once, by slices. A table has two axes to slice:
+>>> row = torch.tensor([1.0, 4.0, 9.0])
+>>> (row[1:] - row[:-1]).tolist()
+[3.0, 5.0]""",
     well_done="it is 0 where rows and columns only add up.",
 )
 def second_difference(answer: Answer) -> None:
@@ -137,10 +137,8 @@ def second_difference(answer: Answer) -> None:
 @exercise(
     "Going one wavelength in its direction, the pair makes a whole turn: 2π.",
     "A step of one row is a step of cos(direction) in the direction; a step of one column is one of sin(direction).",
-    """A direction of 30°, in radians:
->>> direction = math.radians(30)
->>> [round(x, 2) for x in (math.cos(direction), math.sin(direction))]
-[0.87, 0.5]""",
+    "Try the ends. With direction 0 and wavelength 8, eight rows are a whole turn, and columns turn nothing; with "
+    "direction π/2 it is the other way round.",
     well_done="two numbers a pair are all that mixed angles need.",
 )
 def pair_steps(answer: Answer) -> None:
@@ -226,9 +224,8 @@ def places_in_text(answer: Answer) -> None:
 @exercise(
     "Without an image, the next token has the coordinate `tokens`: they count from 0.",
     "An image has rows·columns patches in the sequence and uses up max(rows, columns) coordinates.",
-    """The longer sides of several images:
->>> sum(max(image) for image in [(2, 3), (4, 1)])
-7""",
+    "An example: 10 tokens, of which 6 are the patches of an image of 2 × 3. Four are text, the image uses up three "
+    "coordinates, so the next token stands at 7.",
     well_done="a cache that counts tokens must add this difference, the delta, to every token that it decodes.",
 )
 def next_coordinate(answer: Answer) -> None:

@@ -15,11 +15,8 @@ from posenc.timing import Traffic
 @exercise(
     "There are five operations: two multiplications, a minus, a cat and a sum. Write down each on a line of its own.",
     "With n numbers in x and t in a table: x * cos reads n + t and writes n. The minus touches half of x.",
-    """Each line is what is read, then what is written; here for the minus and the cat, with n = 64:
->>> n = 64
->>> minus, cat = n // 2 + n // 2, n + n
->>> minus, cat
-(64, 128)""",
+    "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: the five operations read "
+    "4, 1, 2, 4 and 4 numbers. What does each write?",
     well_done="every intermediate result is written to memory and read again.",
 )
 def rotation_bytes(answer: Answer) -> None:
@@ -111,9 +108,8 @@ def time_kernel(answer: Answer) -> None:
 @exercise(
     "How long does the device need for the bytes? How long does the host need to launch the kernels?",
     "Both work at the same time, so a function takes the longer of its two times.",
-    """In Python the longer of two times is their maximum:
->>> max(2, 5 * 4)
-20""",
+    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so the function takes 4 µs. Write "
+    "a function that gives this time for one of the two, and call it twice.",
     well_done="with few bytes launches decide, with many the bytes.",
 )
 def faster(answer: Answer) -> None:
