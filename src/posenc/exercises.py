@@ -127,13 +127,13 @@ def difference(got: Tensor, right: Tensor) -> str:
     By its last digits, by a sign, by a factor, by a summand, or else the first place where it does.
     """
     got, right = got.detach().double(), right.detach().double()
-    size = right[right.isfinite()].abs().max().item()
+    finite = right.where(right.isfinite(), 0.0).abs()
+    size, largest = finite.max().item(), finite.argmax()
     near = functools.partial(torch.allclose, rtol=1e-5, atol=1e-6 * size)
     if torch.allclose(got, right, rtol=0, atol=0.01 * size):
         return "right to a few digits, so don't round, and keep float64 on the way"
     if near(got, -right):
         return "every number has the other sign"
-    largest = right.abs().argmax()
     factor, more = (got / right).flatten()[largest].item(), (got - right).flatten()[largest].item()
     if near(got, factor * right):
         return f"every number is {factor:.3g} times what it should be"
@@ -287,14 +287,20 @@ def _first_line(error: BaseException) -> str:
     return lines[0] if lines else "no message"
 
 
+def shown(value: Any) -> str:
+    """The value where it fits into a message, else what kind it is."""
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else _describe(value)
+
+
 def _called_with(names: Sequence[str], inputs: Sequence) -> str:
     """What it was called with, as far as it can be said in a few words."""
     words = []
     for name, value in zip(names, inputs):
         if isinstance(value, Tensor) and value.dim():
             words.append(f"{name} of shape {tuple(value.shape)}")
-        elif isinstance(value, (int, float, str, list, Tensor)) and len(repr(value)) < 60:
-            words.append(f"{name} = {value.item() if isinstance(value, Tensor) else value!r}")
+        elif isinstance(value, (int, float, str, list, Tensor)):
+            words.append(f"{name} = {shown(value.item() if isinstance(value, Tensor) else value)}")
     return f" (called with {', '.join(words)})" if words else ""
 
 

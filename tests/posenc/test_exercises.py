@@ -17,6 +17,7 @@ from posenc.exercises import (
     difference,
     exercise,
     hint,
+    shown,
     use,
     wrong,
 )
@@ -132,7 +133,7 @@ def test_a_message_tells_what_the_function_was_called_with():
         Answer(many)(*inputs)
     assert str(told.value) == (
         "it raised ValueError: no (called with table of shape (2, 3), length = 5, base = 0.5, word = 'a', "
-        "words = ['a'], share = 0.25)"
+        "words = ['a'], share = 0.25, long = a list)"
     )
     with pytest.raises(Wrong, match="it raised ValueError: no$"):
         Answer(lambda layer: raises())(raises)
@@ -161,7 +162,17 @@ def test_how_a_tensor_differs(got, words):
 def test_hidden_keys_do_not_disturb_the_difference():
     hidden = torch.tensor([[1.0, -torch.inf], [2.0, 5.0]])
     assert difference(hidden + torch.tensor([1.0, 0.0]), hidden) == "at [0, 0] it is 2 and should be 1"
+    assert difference(3 * hidden, hidden) == "every number is 3 times what it should be"
     assert difference(hidden.nan_to_num(neginf=0), hidden) == "at [0, 1] it is 0 and should be -inf"
+
+
+def test_a_value_is_shown_where_it_fits():
+    assert [shown(value) for value in ("a", [1], torch.ones(2, 2), list(range(50)))] == [
+        "'a'",
+        "[1]",
+        "a Tensor",
+        "a list",
+    ]
 
 
 @pytest.mark.parametrize("line", NUMBERS)

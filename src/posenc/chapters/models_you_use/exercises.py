@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import causal_bias
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 from posenc.terms import layer_norm_parts
 
 
@@ -46,7 +46,10 @@ def less_own(answer: Answer) -> None:
             )
         if _same(got.softmax(-1), scores.softmax(-1)):
             wrong("the weights are the same, but what you took off is not the score at the query's own place")
-        wrong("the weights of the softmax have changed: take one number off each row")
+        wrong(
+            "the weights of the softmax have changed: take one number off each row, its own score; now "
+            f"{difference(got, scores - own[:, None])}"
+        )
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
@@ -80,7 +83,8 @@ def pair_texts(answer: Answer) -> None:
                     )
                 if len(pairs) < p * p:
                     wrong(
-                        f"for p = {p}, places {n} and {m} meet {len(pairs)} of the {p * p} pairs of tokens: all, once"
+                        f"for p = {p}, places {n} and {m} meet {len(pairs)} of the {p * p} pairs of tokens: they have to "
+                        "meet all of them, each once"
                     )
 
 
@@ -109,7 +113,8 @@ def place_part(answer: Answer) -> None:
                 "you subtracted the mean of each column: that is what all queries prefer, and the softmax sees it"
             )
         wrong(
-            "average over both tokens, the first two axes, and subtract from each row its mean over the keys"
+            "average over both tokens, the first two axes, and subtract from each row its mean over the keys: for a table "
+            f"of shape {shape}, {difference(got, mean - mean.mean(1, keepdim=True))}"
         )
 
 
@@ -147,7 +152,10 @@ def norm_parts(answer: Answer) -> None:
             wrong("eps is missing: it is added to the variance, under the root")
         if _near(got.sum(0), expected.sum(0)):
             wrong("the sum is right, but the summands are not: each keeps what comes from it alone")
-        wrong("they don't sum to LayerNorm(x + e) without its bias")
+        wrong(
+            "they don't sum to LayerNorm(x + e) without its bias: of the sum, "
+            f"{difference(got.sum(0), expected.sum(0))}"
+        )
 
 
 @exercise(
@@ -179,7 +187,11 @@ def constant_query(answer: Answer) -> None:
             got, weight @ (content.sum(0) + norm_bias) + bias
         ):
             wrong("take the mean over the tokens, and put LayerNorm's bias through the weight")
-        wrong("it is not what all queries share: W (mean content + LayerNorm's bias) + the query's bias")
+        right = weight @ (mean + norm_bias) + bias
+        wrong(
+            "it is not what all queries share, which comes from the mean content, LayerNorm's bias and the query's bias: "
+            f"for a weight of shape {(head, d)}, {difference(got, right)}"
+        )
 
 
 @exercise(
@@ -208,6 +220,10 @@ def turn_between(answer: Answer) -> None:
             wrong(
                 "right size, wrong way round: positive is counter-clockwise, from the first dimension to the second"
             )
+        if abs(got - exact) < 0.01:
+            wrong(f"{got!r} is right to a few digits: don't round, and stay in float64")
+        if abs(got - (_complex(before) * _complex(after)).sum().angle().item()) < 1e-9:
+            wrong("that is the angle of before · after, where angles add up: take conj(before), or divide")
         if abs(got - math.degrees(exact)) < 1e-6:
             wrong("that is in degrees: return radians")
         each = torch.atan2(cross, dot)
@@ -220,3 +236,7 @@ def turn_between(answer: Answer) -> None:
         if exact < 0 and abs(got + exact) < 0.2:
             wrong("an arc cosine does not know which way it turned: use atan2 of the sines and the cosines")
         wrong(f"these eight vectors turn by {exact:.3f} radians, and it returned {got:.3f}")
+
+
+def _complex(pairs: Tensor) -> Tensor:
+    return torch.view_as_complex(pairs.contiguous())

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attention, causal_bias
-from posenc.exercises import Answer, difference, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, shown, wrong
 
 
 @exercise(
@@ -184,7 +184,9 @@ def failing_twin(answer: Answer) -> None:
             wrong(f"it returned {type(twin).__name__}: return a list of words")
         for word in twin:
             if not isinstance(word, str):
-                wrong(f"it returned a list with {word!r} in it: return a list of words, as tokens is one")
+                wrong(
+                    f"it returned a list with {shown(word)} in it: return a list of words, as tokens is one"
+                )
         if list(twin) == tokens:
             wrong(f"for “{sentence}” this is the same sentence: a twin has another order")
         if not twin or twin[-1] != tokens[-1]:

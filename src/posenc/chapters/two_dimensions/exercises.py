@@ -8,7 +8,7 @@ from torch import Tensor
 
 from posenc.additive import frequencies
 from posenc.axes import axial, grid, text_and_images
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 
 
 @exercise(
@@ -50,8 +50,9 @@ def standing_back(answer: Answer) -> None:
             wrong(
                 "it counts width + 1 patches a row: the columns go from 0 to width - 1, and that makes width"
             )
+        here = (got != torch.stack(right, dim=-1)).any(-1).nonzero()[0].item()
         wrong(
-            f"{back} back from {places[0].tolist()} in rows of {width} is not {got[0].tolist()}: count there by hand"
+            f"{back} back from {places[here].tolist()} in rows of {width} is not {got[here].tolist()}: count there by hand"
         )
 
 
@@ -98,8 +99,18 @@ def axial_angles(answer: Answer) -> None:
         if same((row + column)[:, None] * speeds):
             wrong("every pair turns with row + column: (0, 1) and (1, 0) then are one place")
         if torch.allclose(got, got[:, :1].expand_as(got)) or same(right / right[-1] * got[-1]):
-            wrong("the angles grow with the places as they should, but not at the speeds base^(-4i/head_dim)")
-        wrong("these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 column·speed")
+            wrong(
+                "the angles grow with the places as they should, but not at the speeds base^(-4i/head_dim): for base "
+                f"{base:g} a row turns the pairs 0 to 3 by {_rounded(got[1, :4])}, and should by {_rounded(right[1, :4])}"
+            )
+        wrong(
+            "these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 column·speed; for "
+            f"{places.tolist()}, {difference(got, right)}"
+        )
+
+
+def _rounded(numbers: Tensor) -> list[float]:
+    return [round(number, 3) for number in numbers.tolist()]
 
 
 @exercise(
@@ -131,7 +142,7 @@ def second_difference(answer: Answer) -> None:
         first[:, :-1] + first[:, 1:] - below[:, :-1] - below[:, 1:]
     ):
         wrong("the pluses stand on one side: they belong on the corners of a diagonal")
-    wrong("compare one entry by hand: s(0, 0) + s(1, 1) − s(0, 1) − s(1, 0)")
+    wrong(f"compare one entry by hand, s(0, 0) + s(1, 1) − s(0, 1) − s(1, 0): {difference(got, right)}")
 
 
 @exercise(
@@ -167,7 +178,7 @@ def pair_steps(answer: Answer) -> None:
         if same(2 * math.pi / wavelength * degrees):
             wrong("the direction is taken for degrees: it is in radians already")
         wrong(
-            f"direction {direction:.2f}, wavelength {wavelength:g} is not {[round(x, 3) for x in got.tolist()]}"
+            f"direction {direction:.2f}, wavelength {wavelength:g} is not {_rounded(got)}: {difference(got, right)}"
         )
 
 
@@ -191,7 +202,10 @@ def places_in_text(answer: Answer) -> None:
             continue
         text, image, rest = got.tensor_split([before, before + rows * columns])
         if not torch.equal(text, right[:before]):
-            wrong("the text before the image: token 0 is at (0, 0, 0), token 1 at (1, 1, 1), and so on")
+            wrong(
+                "the text before the image: token 0 is at (0, 0, 0), token 1 at (1, 1, 1), and so on; yours are at "
+                f"{text[:2].tolist()} …"
+            )
         patches = grid(rows, columns, start=(before, before))
         if not torch.equal(image, right[before : before + rows * columns]):
             if torch.equal(image[:, 1:], patches - before) and before:
@@ -204,7 +218,13 @@ def places_in_text(answer: Answer) -> None:
                 wrong(
                     "the time of the image: it stands still, at the coordinate after the last token before it"
                 )
-            wrong("the image: patch (r, c) is at (before, before + r, before + c), row by row")
+            r, c = divmod(
+                (image != right[before : before + rows * columns]).any(-1).nonzero()[0].item(), columns
+            )
+            wrong(
+                f"the image, {rows} × {columns} after {before} tokens: patch ({r}, {c}) is at "
+                f"{image[r * columns + c].tolist()}, and (before, before + r, before + c) is {[before, before + r, before + c]}"
+            )
         went_on = int(rest[0, 0])
         if not torch.equal(rest, went_on + torch.arange(after)[:, None].expand(-1, 3)):
             wrong("the text after the image: its three coordinates are equal, and grow by 1 a token")
@@ -246,6 +266,8 @@ def next_coordinate(answer: Answer) -> None:
             wrong("that is the delta alone: add it to the number of tokens")
         if got == tokens + sides - patches - 1:
             wrong("that is the coordinate of the last token: the next one is 1 further")
+        if images and got == tokens - patches + sum(map(min, images)):
+            wrong("an image uses up as many coordinates as its longer side has patches, not its shorter")
         if images and got in (tokens + max(images[i]) - math.prod(images[i]) for i in (0, -1)):
             wrong("only one of the images is counted")
         wrong(
