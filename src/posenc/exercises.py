@@ -66,7 +66,7 @@ class Answer:
                 "your turn",
             ):
                 raise NotAttempted from error  # torch raises NotImplementedError, too
-            wrong(f"it raised {type(error).__name__}: {_first_line(error)}")
+            wrong(f"it raised {type(error).__name__}: {_first_line(error)}{_called_with(names, inputs)}")
         for name, before, after in zip(names, inputs, copies):
             if not _same(before, after):
                 wrong(f"it changed its input {name} in place: work on a copy and return a new value")
@@ -82,7 +82,8 @@ class Answer:
         if not isinstance(result, Tensor):
             wrong(f"it returned {_describe(result)}: return a torch tensor of shape {tuple(shape)}")
         if tuple(result.shape) != tuple(shape):
-            wrong(f"the result has shape {tuple(result.shape)}, expected {tuple(shape)}")
+            called = _called_with(self._argument_names(inputs), inputs)
+            wrong(f"the result has shape {tuple(result.shape)}, expected {tuple(shape)}{called}")
         if isinstance(result, torch.nn.Parameter):
             wrong("it returned a Parameter: return a plain tensor, for instance by .detach()")
         if result.dtype != dtype:
@@ -91,7 +92,8 @@ class Answer:
             wrong(f"the result is {result.dtype}, expected {dtype}: {mend}")
         if result.isnan().any():
             wrong(
-                "the result holds NaN: look for 0/0, inf - inf, 0·inf, or a row in which everything is -inf"
+                "the result holds NaN: look for 0/0, inf - inf, 0·inf, the root of a negative number, "
+                "or a row in which everything is -inf"
             )
         return result.detach()
 
@@ -117,6 +119,28 @@ class Answer:
             wrong(
                 f"it takes {signature} but is called with {len(inputs)} arguments: keep the stub's first line"
             )
+
+
+def difference(got: Tensor, right: Tensor) -> str:
+    """How a tensor differs from the right one of its shape, for the end of a message.
+
+    By its last digits, by a sign, by a factor, by a summand, or else the first place where it does.
+    """
+    got, right = got.detach().double(), right.detach().double()
+    size = right[right.isfinite()].abs().max().item()
+    near = functools.partial(torch.allclose, rtol=1e-5, atol=1e-6 * size)
+    if torch.allclose(got, right, rtol=0, atol=0.01 * size):
+        return "right to a few digits, so don't round, and keep float64 on the way"
+    if near(got, -right):
+        return "every number has the other sign"
+    largest = right.abs().argmax()
+    factor, more = (got / right).flatten()[largest].item(), (got - right).flatten()[largest].item()
+    if near(got, factor * right):
+        return f"every number is {factor:.3g} times what it should be"
+    if near(got - more, right):
+        return f"every number is {abs(more):.3g} too {'large' if more > 0 else 'small'}"
+    place = (~torch.isclose(got, right, rtol=1e-5, atol=1e-6 * size)).nonzero()[0].tolist()
+    return f"at {place} it is {got[tuple(place)]:.3g} and should be {right[tuple(place)]:.3g}"
 
 
 @dataclass(frozen=True)
@@ -261,6 +285,17 @@ def _find(name: str) -> Exercise:
 def _first_line(error: BaseException) -> str:
     lines = str(error).splitlines()
     return lines[0] if lines else "no message"
+
+
+def _called_with(names: Sequence[str], inputs: Sequence) -> str:
+    """What it was called with, as far as it can be said in a few words."""
+    words = []
+    for name, value in zip(names, inputs):
+        if isinstance(value, Tensor) and value.dim():
+            words.append(f"{name} of shape {tuple(value.shape)}")
+        elif isinstance(value, (int, float, str, list, Tensor)) and len(repr(value)) < 60:
+            words.append(f"{name} = {value.item() if isinstance(value, Tensor) else value!r}")
+    return f" (called with {', '.join(words)})" if words else ""
 
 
 def _describe(value: Any) -> str:

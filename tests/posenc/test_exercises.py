@@ -8,7 +8,18 @@ import torch
 from planted import unmet, verdict
 
 from posenc import exercises
-from posenc.exercises import Answer, NotAttempted, Unanswered, Wrong, check, exercise, hint, use, wrong
+from posenc.exercises import (
+    Answer,
+    NotAttempted,
+    Unanswered,
+    Wrong,
+    check,
+    difference,
+    exercise,
+    hint,
+    use,
+    wrong,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -61,20 +72,22 @@ ANSWERS = {
     ),
     "✗ double_it: it returned a list: return a torch tensor of shape (2,)": lambda x: (2 * x).tolist(),
     "✗ double_it: it returned an int: return a torch tensor of shape (2,)": lambda x: 2,
-    "✗ double_it: the result has shape (1, 2), expected (2,)": lambda x: 2 * x[None],
+    "✗ double_it: the result has shape (1, 2), expected (2,) (called with x of shape (2,))": lambda x: (
+        2 * x[None]
+    ),
     "✗ double_it: the result is torch.float64, expected torch.float32: keep the dtype of the inputs": lambda x: (
         2 * x.double()
     ),
     "✗ double_it: it returned a Parameter: return a plain tensor, for instance by .detach()": lambda x: (
         torch.nn.Parameter(2 * x)
     ),
-    "✗ double_it: the result holds NaN: look for 0/0, inf - inf, 0·inf, or a row in which everything is -inf": lambda x: (
+    "✗ double_it: the result holds NaN: look for 0/0, inf - inf, 0·inf, the root of a negative number, or a row in which everything is -inf": lambda x: (
         x * torch.nan
     ),
     "✗ double_it: it changed its input x in place: work on a copy and return a new value": in_place,
-    "✗ double_it: it raised ZeroDivisionError: first line": raises,
-    "✗ double_it: it raised SystemExit: no message": leaves,
-    "✗ double_it: it raised NotImplementedError: not yet": not_yet,
+    "✗ double_it: it raised ZeroDivisionError: first line (called with x of shape (2,))": raises,
+    "✗ double_it: it raised SystemExit: no message (called with x of shape (2,))": leaves,
+    "✗ double_it: it raised NotImplementedError: not yet (called with x of shape (2,))": not_yet,
     "✗ double_it: it takes (x, y) but is called with 1 arguments: keep the stub's first line": lambda x, y: x,
     "✗ double_it: it takes () but is called with 1 arguments: keep the stub's first line": lambda: None,
     "✗ double_it: pass the function itself, double_it, not a Tensor": torch.zeros(2),
@@ -105,6 +118,50 @@ def test_what_torch_has_not_implemented_is_attempted(capsys):
         line.startswith("✗ double_it: it raised NotImplementedError: ")
         and "not implemented for 'Long'" in line
     )
+
+
+def test_a_message_tells_what_the_function_was_called_with():
+    def raises(*inputs):
+        raise ValueError("no")
+
+    def many(table, length, base, word, words, layer, share, long):
+        return raises()
+
+    inputs = torch.ones(2, 3), 5, 0.5, "a", ["a"], raises, torch.tensor(0.25), list(range(100))
+    with pytest.raises(Wrong) as told:
+        Answer(many)(*inputs)
+    assert str(told.value) == (
+        "it raised ValueError: no (called with table of shape (2, 3), length = 5, base = 0.5, word = 'a', "
+        "words = ['a'], share = 0.25)"
+    )
+    with pytest.raises(Wrong, match="it raised ValueError: no$"):
+        Answer(lambda layer: raises())(raises)
+
+
+RIGHT = torch.tensor([[1.0, -3.0], [2.0, 5.0]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "got, words",
+    [
+        (RIGHT.bfloat16() + 0.01, "right to a few digits, so don't round, and keep float64 on the way"),
+        (-RIGHT, "every number has the other sign"),
+        (RIGHT / 2, "every number is 0.5 times what it should be"),
+        (-3 * RIGHT, "every number is -3 times what it should be"),
+        (RIGHT + 1, "every number is 1 too large"),
+        (RIGHT - 0.5, "every number is 0.5 too small"),
+        (RIGHT.T, "at [0, 1] it is 2 and should be -3"),
+        (0 * RIGHT, "every number is 0 times what it should be"),
+    ],
+)
+def test_how_a_tensor_differs(got, words):
+    assert difference(got, RIGHT) == words
+
+
+def test_hidden_keys_do_not_disturb_the_difference():
+    hidden = torch.tensor([[1.0, -torch.inf], [2.0, 5.0]])
+    assert difference(hidden + torch.tensor([1.0, 0.0]), hidden) == "at [0, 0] it is 2 and should be 1"
+    assert difference(hidden.nan_to_num(neginf=0), hidden) == "at [0, 1] it is 0 and should be -inf"
 
 
 @pytest.mark.parametrize("line", NUMBERS)

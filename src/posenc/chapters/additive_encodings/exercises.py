@@ -7,8 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.additive import shift_matrix, sinusoidal
-from posenc.exercises import Answer, exercise, wrong
+from posenc.additive import frequencies, shift_matrix, sinusoidal
+from posenc.exercises import Answer, difference, exercise, wrong
 
 
 @exercise(
@@ -76,12 +76,16 @@ def sinusoid(answer: Answer) -> str | None:
                     f"the base is wrong: for base {base:g} these are the waves of base {other:.0f}; use the argument"
                 )
         if not _equal(got, _waves(positions, width, base)):
+            near = min(_layouts(_waves(positions, width, base)), key=lambda waves: (got - waves).abs().mean())
             wrong(
-                "these are not sine and cosine of p / base^(2i/d): compare with a hand calculation for i = 1"
+                f"these are not sine and cosine of p / base^(2i/d). For base {base:g} and the positions "
+                f"{positions.tolist()}, {difference(got, near)}"
             )
     far = torch.tensor([1_000_000])
     if not _equal(answer.tensor(far, width, 50.0, shape=(1, width)), _waves(far, width, 50.0), within=1e-6):
         wrong("right near 0, wrong at position 1,000,000: compute exponents and angles in torch.float64")
+    if not _equal(got, _waves(positions, width, base), within=1e-9):
+        wrong("right to six digits: it is rounded to float32 on the way, so make all of it in torch.float64")
     if not torch.allclose(got, _waves(positions, width, base), rtol=0, atol=1e-4):
         return (
             "all sines, then all cosines: the half-split layout of several libraries. The paper's is interleaved, "
@@ -92,8 +96,11 @@ def sinusoid(answer: Answer) -> str | None:
 
 def _equal(got: Tensor, waves: Tensor, *, within: float = 1e-4) -> bool:
     """In the interleaved layout or in the half-split one."""
-    halves = waves.unflatten(-1, (-1, 2)).mT.flatten(-2)
-    return any(torch.allclose(got, layout, rtol=0, atol=within) for layout in (waves, halves))
+    return any(torch.allclose(got, layout, rtol=0, atol=within) for layout in _layouts(waves))
+
+
+def _layouts(waves: Tensor) -> tuple[Tensor, Tensor]:
+    return waves, waves.unflatten(-1, (-1, 2)).mT.flatten(-2)
 
 
 def _bases(encoding: Tensor) -> list[float]:
@@ -176,7 +183,8 @@ def longest_wavelength(answer: Answer) -> None:
     for width, base in ((512, 10_000.0), (4, 100.0), (2, 10_000.0)):
         got = answer.number(width, base)
         same = partial(math.isclose, got, rel_tol=1e-9)
-        if same(2 * math.pi * base ** ((width - 2) / width)):
+        right = 2 * math.pi * base ** ((width - 2) / width)
+        if same(right):
             continue
         if same(2 * math.pi * base):
             wrong("that is base·2π, where the exponent would be 1: the last pair has exponent (d - 2)/d")
@@ -188,9 +196,12 @@ def longest_wavelength(answer: Answer) -> None:
             wrong("slow waves are long: the exponent has the wrong sign")
         if same(2 * math.pi):
             wrong("that is the shortest one, of pair 0: the last pair is the slowest")
-        if math.isclose(got, 2 * math.pi * base ** ((width - 2) / width), rel_tol=1e-2):
+        if math.isclose(got, right, rel_tol=1e-2):
             wrong("right to a few digits: don't round, and use Python floats or torch.float64")
-        wrong(f"for d = {width} and base {base:g} pair {width // 2 - 1} does not come round after {got:g}")
+        wrong(
+            f"for d = {width} and base {base:g}, pair {width // 2 - 1} has made {got / right:.3g} turns after {got:g} "
+            "positions, not 1"
+        )
 
 
 @exercise(
@@ -231,10 +242,24 @@ def shift(answer: Answer) -> None:
         if same(got[:2, :2], first) and same(got[2:, 2:], torch.eye(width - 2, dtype=got.dtype)):
             wrong("only pair 0 turns: every pair needs its block")
         if same(got @ encoding[0], sinusoidal(torch.tensor(offset), width, dtype=torch.float64)):
-            wrong(f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): S must not depend on p")
+            wrong(
+                f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): PE(0) is (0, 1) in every pair, which "
+                "tests the second column of each block alone, so look at the first"
+            )
         if not same(got @ got.T, torch.eye(width, dtype=got.dtype)):
             wrong("the matrix is not orthogonal: each block needs cos twice, and sin with both signs")
-        wrong(f"S PE(p) is not PE(p + {offset}): check the angle of each pair")
+        for pair, speed in enumerate(frequencies(width).tolist()):
+            block = got[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]
+            if not same(block, shift_matrix(offset, width)[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]):
+                wrong(
+                    f"S PE(p) is not PE(p + {offset}): the block of pair {pair} turns by "
+                    f"{math.atan2(block[0, 1], block[0, 0]):.3g}, and {offset} / base^(2·{pair}/d) is {offset * speed:.3g}"
+                )
+    got = answer.tensor(120, 12, shape=(12, 12))
+    if not torch.allclose(got, shift_matrix(120, 12), rtol=0, atol=1e-9):
+        wrong(
+            f"right for d = 8, and for d = 12 and an offset of 120 {difference(got, shift_matrix(120, 12))}"
+        )
 
 
 @exercise(
@@ -333,4 +358,6 @@ def embed(answer: Answer) -> None:
         if width == 36 and same(4 * x + e):
             wrong("right for d = 16, wrong for d = 36: the factor is √d and not always 4")
         if not same(root * x + e):
-            wrong("this is not √d · token + encoding of its position")
+            wrong(
+                f"this is not √d · token + encoding of its position: for d = {width}, {difference(got, root * x + e)}"
+            )

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 from posenc.terms import FourTerms, four_terms
 
 ORDER = "content with content, content with position, position with content, position with position"
@@ -75,10 +75,12 @@ def parts(answer: Answer) -> None:
             wrong("query and key have changed places: the first vector takes w_query, the second w_key")
         if torch.allclose(got.sum(0), right.sum(0), atol=1e-6):
             wrong(f"the sum is the score, but the parts are not in the order: {ORDER}")
-        name = next(
-            n for n, a, b in zip(FourTerms._fields, got, right) if not torch.allclose(a, b, atol=1e-6)
-        )
-        wrong(f"the term {name.replace('_', ' with ')} is not right: write that product out for two tokens")
+        for name, one, other in zip(FourTerms._fields, got, right):
+            if not torch.allclose(one, other, atol=1e-6):
+                wrong(
+                    f"the term {name.replace('_', ' with ')} is not right: with d_head = {head}, {difference(one, other)}. "
+                    "Write that product out for two tokens"
+                )
 
 
 def _both_biased(x, e, w_query, w_key, b_query, b_key) -> Tensor:
@@ -111,7 +113,7 @@ def joint(answer: Answer) -> None:
             wrong("the 1/√d_head is not part of it here: the score is xᵀ M y / √d_head")
         if same((right + right.T) / 2):
             wrong("that is its symmetric half: word A may want word B without being wanted by it")
-        wrong("xᵀ M y is not (W_q x)ᵀ (W_k y)")
+        wrong(f"xᵀ M y is not (W_q x)ᵀ (W_k y): for weights of shape ({head}, 6), {difference(got, right)}")
 
 
 @exercise(
@@ -150,7 +152,9 @@ def seen(answer: Answer) -> None:
         wrong("it divides by the energy of the sum, in which terms cancel: divide by the four energies' sum")
     if same(centred.square().sum((-1, -2))):
         wrong("those are the energies: divide by their sum, so that they add up to 1")
-    wrong("these are not the shares of the centred terms' sums of squares")
+    wrong(
+        f"these are not the shares of the centred terms' sums of squares: {difference(got, share(centred))}"
+    )
 
 
 @exercise(
@@ -180,7 +184,10 @@ def realise(answer: Answer) -> None:
         unit = torch.nn.functional.normalize(vectors, dim=-1)
         if near(got, unit.T @ wanted @ unit):
             wrong("length 1 is not enough: the vectors are not at right angles, so use torch.linalg.pinv")
-        wrong("vectors @ M @ vectors.T is not wanted")
+        wrong(
+            f"vectors @ M @ vectors.T is not wanted: with {count} vectors in 8 dimensions, "
+            f"{difference(vectors @ got @ vectors.T, wanted)}"
+        )
 
 
 @exercise(
@@ -205,7 +212,10 @@ def tied(answer: Answer) -> None:
         wrong("that is the weight of x - e")
     if same(w.repeat_interleave(2, dim=-1)):
         wrong("columns alternate: the first d columns meet x, the last d meet e")
-    wrong("torch.cat([x, e], dim=-1) @ new.T is not (x + e) @ w.T")
+    wrong(
+        "torch.cat([x, e], dim=-1) @ new.T is not (x + e) @ w.T: compare what x meets, the first 5 columns, and what e "
+        f"meets, the last 5; {difference(got, torch.cat([w, w], dim=-1))}"
+    )
 
 
 @exercise(
@@ -237,4 +247,6 @@ def untied(answer: Answer) -> None:
         wrong("the cross terms are still in: keep content with content and position with position")
     if same((u[0] + w[3]) / math.sqrt(2)):
         wrong("the weights are exchanged: content takes w, position takes u")
-    wrong("this is not (content with content by w + position with position by u) / √2")
+    wrong(
+        f"this is not (content with content by w + position with position by u) / √2: {difference(got, right)}"
+    )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import causal_bias
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 
 
@@ -42,12 +42,19 @@ def turn(answer: Answer) -> None:
             wrong("it mirrors the vector: the sines of the two rows have different signs, the cosines do not")
         if same(_turned(torch.stack([v[0], torch.zeros_like(v[1])]), angle)):
             wrong("it turns (v[0], 0): the second number is lost")
-        if not torch.isclose(got.norm(), v.norm(), atol=1e-6):
+        cos, sin = math.cos(angle), math.sin(angle)
+        first = cos * v[0] - sin * v[1]
+        if same(torch.stack([first, sin * first + cos * v[1]])):
             wrong(
-                f"the length went from {v.norm():.2f} to {got.norm():.2f}: a turn keeps it; "
-                "one of the two sines needs a minus"
+                "the second line used the first number after its turn: keep both as they were until the end"
             )
-        wrong(f"{vector} by {angle} radians is not {[round(x, 2) for x in got.tolist()]}")
+        if same(torch.stack([cos * v[0] + sin * v[1], sin * v[0] + cos * v[1]])):
+            wrong("one of the two sines needs a minus: (0, 1) goes to (-sin, cos)")
+        length = f"; the length went from {v.norm():.2f} to {got.norm():.2f}, and a turn keeps it"
+        kept = torch.isclose(got.norm(), v.norm(), atol=1e-6)
+        wrong(
+            f"{vector} by {angle} radians is not {[round(x, 2) for x in got.tolist()]}{'' if kept else length}"
+        )
 
 
 def _turned(v: Tensor, angle: float) -> Tensor:
@@ -80,10 +87,18 @@ def rotary(answer: Answer) -> None:
         if torch.equal(*results.values()):
             wrong("the base is not used: results for 10000 and 50 are the same")
         if not torch.allclose(got[:, 1], x[:, 1], rtol=0, atol=1e-4):
-            wrong("the token at position 0 has changed: the angle there is 0")
+            wrong(
+                f"the token at position 0 has changed, where the angle is 0: {difference(got[:, 1], x[:, 1])}"
+            )
         if not torch.allclose(got.norm(dim=-1), x.norm(dim=-1), atol=1e-4):
             wrong("the lengths have changed: a turn has sin twice, with both signs")
-        wrong("these are not the pairs of neighbours turned by p·base^(-2i/d): compare pair 1 by hand")
+        ratio, speed = _pairs(got) / _pairs(x), base ** (-torch.arange(4) / 4)
+        off = (ratio.angle() - positions[:, None] * speed).cos() < 1 - 1e-9
+        head, token, pair = off.nonzero()[0].tolist()
+        wrong(
+            f"pair {pair} at position {positions[token]} and base {base:g} turns by {ratio[head, token, pair].angle():.4g}, "
+            f"and p·base^(-2i/d) is {positions[token] * speed[pair]:.4g} there"
+        )
     far = torch.tensor([1_000_000, 1_000_257, 0, 131_071])
     if not torch.allclose(
         answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6
@@ -92,6 +107,8 @@ def rotary(answer: Answer) -> None:
             "right near 0, wrong at position 1,000,000: the angles have too few digits; "
             "compute exponents and angles in torch.float64"
         )
+    if not torch.allclose(got, _rotary(x, positions, base), rtol=0, atol=1e-9):
+        wrong("right to six digits: it is rounded to float32 on the way, so keep all of it in torch.float64")
 
 
 def _rotary(
@@ -113,10 +130,19 @@ def _rotary(
 
 
 def _rotate(x: Tensor, theta: Tensor) -> Tensor:
-    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * torch.polar(
-        torch.ones_like(theta), theta
-    )
-    return torch.view_as_real(turned).flatten(-2)
+    return torch.view_as_real(_pairs(x) * torch.polar(torch.ones_like(theta), theta)).flatten(-2)
+
+
+def _pairs(x: Tensor) -> Tensor:
+    """Neighbours as complex numbers, (…, d) → (…, d/2)."""
+    return torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+
+
+def _in_place(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    """The second of each pair is turned with a first that has been turned already."""
+    theta = positions[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    first = _rotary(x, positions, base)[..., 0::2]
+    return torch.stack([first, first * theta.sin() + x[..., 1::2] * theta.cos()], dim=-1).flatten(-2)
 
 
 _MISTAKES = [  # what a wrong answer equals, and what is said of it
@@ -155,6 +181,14 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
     (
         lambda x, p, base: _rotary(x, p, base, halves=True),
         "the other layout: it turns dimension i with i + d/2; here pairs are neighbours, 2i and 2i + 1",
+    ),
+    (
+        lambda x, p, base: _rotary(x, p, base).unflatten(-1, (-1, 2)).mT.flatten(-2),
+        "right numbers, wrong places: put firsts and seconds back in turns, not one after the other",
+    ),
+    (
+        _in_place,
+        "the seconds are turned with firsts that have been turned already: keep both as they were until the end",
     ),
     (
         lambda x, p, base: _rotary(x, p + 1, base),
@@ -221,7 +255,10 @@ def relative_scores(answer: Answer) -> None:
         scores(layouts=("interleaved", "half_split"))
     ):
         wrong("mixed layouts: one side turns neighbours, the other halves, and pairs no longer meet")
-    wrong("these are not the scores of turned queries and keys: rotate q by m, k by n, then q @ k.T / √d")
+    wrong(
+        "these are not the scores of turned queries and keys: rotate q by m, k by n, then q @ k.T / √d "
+        f"({difference(got, scores())})"
+    )
 
 
 @exercise(
@@ -290,8 +327,10 @@ def look_back(answer: Answer) -> None:
             wrong("it looks at the token itself: query and key have to differ by a turn")
         if (best == 0).all():
             wrong("it looks at position 0 whatever the query's position: is a vector zero, or a sign wrong?")
+        query_at = (best != m[back:] - back).nonzero()[0].item() + back
         wrong(
-            f"the largest weight is not {back} positions back: the turn of every pair is its own speed times {back}"
+            f"the query at {query_at} has its largest weight {query_at - best[query_at - back]} positions back, not {back}: "
+            f"the turn of every pair is its own speed times {back}"
         )
 
 
@@ -373,4 +412,7 @@ def tables(answer: Answer) -> None:
             wrong(
                 "right for bfloat16; for a float32 model the angles need more than float32: compute them in float64"
             )
-        wrong("the table is off by more than rounding its numbers explains: cos and sin of p·10000^(-2i/d)")
+        wrong(
+            "the table is off by more than rounding its numbers explains: it should hold cos and sin of p·10000^(-2i/d), "
+            f"and in {dtype} {difference(got, torch.stack([exact.cos(), exact.sin()]))}"
+        )
