@@ -135,7 +135,14 @@ def fingerprint(notebook: NotebookNode) -> str:
 
 
 def imported_files(sources: Iterable[str]) -> list[Path]:
-    """The course's files that these sources import, and those that these import, sorted."""
+    """The course's files that these sources import, and those that these import, sorted.
+
+    Raises:
+        FileNotFoundError: a folder of modules has no `__init__.py`, so neither tests nor installs would find them.
+    """
+    for folder in {path.parent for path in PACKAGE.rglob("*.py")}:
+        if not (folder / "__init__.py").exists():
+            raise FileNotFoundError(f"{folder} has no __init__.py: make an empty one")
     finder = ModuleFinder([str(PACKAGE.parent)])
     for source in sources:
         finder.scan_code(compile(_tree(source), "cell", "exec"), finder.add_module("__main__"))
