@@ -38,8 +38,8 @@ bench: ready ## measure what moves, rotations, imports and chapters cost (TABLES
 replicate: ready ## run every claim about a training again with other seeds (SETS=16 CHAPTER=03 PACE=3 STEPS=4)
 	@$(python) -m courseware.replicate $(CHAPTER) $(if $(SETS),--sets $(SETS)) $(if $(PACE),--pace $(PACE)) $(if $(STEPS),--steps $(STEPS))
 
-assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01)
-	@$(classroom) -m courseware.classroom.release "$(CHAPTER)"
+assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01 WORKED=1 HINTS=1)
+	@$(classroom) -m courseware.classroom.release "$(CHAPTER)" $(if $(filter-out 0,$(WORKED)),--worked) $(if $(HINTS),--hints $(HINTS))
 
 grade: classroom ## give marks and feedback for a folder of submissions, or a zip of Moodle's or Canvas's (CHAPTER=01 FROM=folder JOBS=2 SANDBOX=none)
 	@$(classroom) -m courseware.classroom.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))

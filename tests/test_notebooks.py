@@ -454,7 +454,7 @@ def nothing_of_this_machine(notebook, path):
 
 
 def normal_form(notebook, path):
-    if notebooks.text(notebooks.normalise(notebook, notebook)) == path.read_text(encoding="utf-8"):
+    if notebooks.text(notebooks.normalise(notebook)) == path.read_text(encoding="utf-8"):
         return []
     return ["the file is not in normal form: run  make notebooks"]
 

@@ -29,6 +29,16 @@ MAKE = {
         ".venv-classroom -m courseware.classroom.release 04",
         "courseware/classroom/test_release.py: released",
     ),
+    "make assignment CHAPTER=04 WORKED=1": (
+        ".venv-classroom -m courseware.classroom.release 04 --worked",
+        "courseware/classroom/test_release.py: "
+        "test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_then",
+    ),
+    "make assignment CHAPTER=04 HINTS=1": (
+        ".venv-classroom -m courseware.classroom.release 04 --hints 1",
+        "courseware/classroom/test_release.py: "
+        "test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_then",
+    ),
     "make grade CHAPTER=04 FROM=folder-of-what-came-back": (
         ".venv-classroom -m courseware.classroom.grade 04 folder-of-what-came-back",
         "courseware/classroom/test_grade.py: graded",

@@ -4,7 +4,6 @@
     rotations    a rotation on the CPU, beside its peers, in copies of the same bytes
     imports      importing the helper, against importing what it needs
     chapters     each chapter from its first cell to its last
-    browser      a key or a drag in a browser (Chromium); --delay 100 puts so many ms of round trip between
     grading      submissions a minute (make load)
 
 Without a name the first four are made. CPU time is judged where it can be, since other work on the machine is not
@@ -260,39 +259,6 @@ def chapters() -> Iterator[str]:
         yield f"{path.stem:34} {clock:5.0f} s {seconds:5.0f} s of CPU {memory:6.2f} GB{verdict}"
 
 
-# ----------------------------------------------------------------- browser
-
-SHOWN = ["angle", "clocks", "decay"]  # figures of chapter 4
-
-
-def browser(delay: float = 0) -> Iterator[str]:
-    """Key press to changed pixels of the first slider, and the pictures that a drag of 30 moves draws."""
-    sys.path.insert(0, str(notebooks.NOTEBOOKS.parent / "tests"))
-    from browser import lab
-
-    source = "from posenc.chapters.rotary_encoding import figures"
-    cells = [v4.new_code_cell(f"{source}\n\nfigures.{name}()") for name in SHOWN]
-    notebook = v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
-        (Path(folder) / "a.ipynb").write_text(notebooks.text(notebook))
-        yield f"{f'browser, {delay:g} ms of round trip':36} p50 ms   p95 ms  pictures of 30 moves"
-        for kind in ("as JupyterLab is", "as make lab starts it"):
-            with lab(
-                Path(folder), Path(home) / kind, plain=kind.startswith("as J"), delay=delay / 2000
-            ) as opened:
-                page = opened.open("a.ipynb")
-                page.run_all()
-                for figure, name in enumerate(SHOWN):
-                    slider = page.controls(figure)[0]
-                    p50, p95 = percentiles(
-                        [a.milliseconds for a in page.press(figure, slider, 50) if a.milliseconds]
-                    )
-                    drawn = page.drag(figure, slider)
-                    verdict = judged(p50, delay + 40 if delay else 35, delay + 150)
-                    verdict = "" if kind.startswith("as J") else verdict
-                    yield f"{f'{name}, {kind}':36} {p50:6.0f} {p95:8.0f} {drawn:6}{verdict}"
-
-
 # ----------------------------------------------------------------- grading
 
 
@@ -340,15 +306,11 @@ def main(arguments: list[str]) -> int:
     """Print tables. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
     usual = {"moves": moves, "rotations": rotations, "imports": imports, "chapters": chapters}
-    parser.add_argument("tables", nargs="*", choices=[*usual, "browser", "grading", []], default=[])
+    parser.add_argument("tables", nargs="*", choices=[*usual, "grading", []], default=[])
     parser.add_argument("--chapter", default="04", help="that is graded")
     parser.add_argument("--count", type=int, default=200, help="of submissions")
-    parser.add_argument("--delay", type=float, default=0, help="ms of round trip to the browser")
     given = parser.parse_args(arguments)
-    tables = usual | {
-        "browser": partial(browser, given.delay),
-        "grading": partial(grading, given.chapter, given.count),
-    }
+    tables = usual | {"grading": partial(grading, given.chapter, given.count)}
     beyond = 0
     for name in given.tables or usual:
         for line in tables[name]():

@@ -11,8 +11,8 @@ library and uses no syntax newer than Python 3.6: an old interpreter must get fa
 import glob
 import hashlib
 import os
+import re
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -28,19 +28,12 @@ STAMP = os.path.join(VENV, "installed")
 CLASSROOM = os.path.join(ROOT, ".venv-classroom")
 
 OLDEST = (3, 11)
-FIRST_PORT = 8888
 CONNECTION = "--ServerApp.kernel_websocket_connection_class=courseware.connection.Connection"
 LEARNER, DEVELOPER = "learner", "developer"
 
-NETWORK_WORDS = (
-    "Retrying (Retry(",
-    "NewConnectionError",
-    "ConnectTimeout",
-    "Read timed out",
-    "name resolution",
-    "Network is unreachable",
-    "Connection refused",
-    "ProxyError",
+NO_NETWORK = (
+    r"Retrying \(Retry\(|NewConnectionError|ConnectTimeout|timed out|name resolution|unreachable|"
+    "Connection refused|ProxyError"
 )
 
 
@@ -52,18 +45,22 @@ def fingerprint():
     """A hash of all that decides what is installed. A checkout that was moved counts as changed."""
     digest = hashlib.sha256(ROOT.encode())
     for name in ("pyproject.toml", "constraints.txt"):
-        with open(os.path.join(ROOT, name), "rb") as file:
-            digest.update(file.read())
+        digest.update(contents(os.path.join(ROOT, name)).encode())
     return digest.hexdigest()
+
+
+def contents(path):
+    """The text of a file, empty where there is none."""
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def installed():
     """(fingerprint, audience) of the last install that ran to its end, or None."""
-    if not os.path.exists(PYTHON) or not os.path.exists(STAMP):
-        return None
-    with open(STAMP) as file:
-        words = file.read().split()
-    return tuple(words) if len(words) == 2 else None
+    words = contents(STAMP).split()
+    return tuple(words) if os.path.exists(PYTHON) and len(words) == 2 else None
 
 
 def install(audience):
@@ -87,19 +84,15 @@ def install_classroom():
     course = glob.glob(os.path.join(VENV, "lib", "python3*", "site-packages"))[0]
     wanted = fingerprint() + " " + course
     stamp = os.path.join(CLASSROOM, "installed")
-    if os.path.exists(stamp):
-        with open(stamp) as file:
-            if file.read() == wanted:
-                return
+    if contents(stamp) == wanted:
+        return
     say("Making .venv-classroom with nbgrader. This takes half a minute, once.")
     if subprocess.call([PYTHON, "-m", "venv", "--clear", "--without-pip", CLASSROOM]) != 0:
         raise Problem("Python could not make the folder .venv-classroom; its reason is above.")
     own = glob.glob(os.path.join(CLASSROOM, "lib", "python3*", "site-packages"))[0]
     with open(os.path.join(own, "course.pth"), "w") as file:
         file.write(course + "\n" + os.path.join(ROOT, "src") + "\n")
-    pip_install(
-        ["posenc[classroom]"], os.path.join(CLASSROOM, "bin", "python")
-    )  # it is in .venv: only the rest
+    pip_install(["posenc[classroom]"], os.path.join(CLASSROOM, "bin", "python"))  # only what .venv has not
     with open(stamp, "w") as file:
         file.write(wanted)
 
@@ -166,7 +159,7 @@ def pip_install(packages, python=PYTHON):
         return
     if "No space left on device" in complaints:
         raise Problem("The disk is full. The install needs about 2 GB; make room, then run make again.")
-    if any(word in complaints for word in NETWORK_WORDS):
+    if re.search(NO_NETWORK, complaints):
         raise Problem(
             "pip could not reach the package index. Check the network, or the proxy that pip should use "
             "(pip config list), then run make again."
@@ -176,50 +169,17 @@ def pip_install(packages, python=PYTHON):
     )
 
 
-def choose_port(wanted):
-    """The port to serve on: the one asked for, or else the first free one from 8888 on."""
-    if wanted is None:
-        port = next((port for port in range(FIRST_PORT, FIRST_PORT + 100) if why_not(port) is None), None)
-        if port is None:
-            raise Problem("No port from 8888 to 8987 is free. Choose one yourself: make lab PORT=9000")
-        if port != FIRST_PORT:
-            say(f"Port {FIRST_PORT} is in use, so the course opens on port {port}.")
-        return port
-    if not wanted.isdigit() or not 0 < int(wanted) < 65536:
-        raise Problem(f"PORT is a number from 1 to 65535, not {wanted!r}: make lab PORT=8890")
-    reason = why_not(int(wanted))
-    if reason:
-        raise Problem(
-            f"Port {wanted} cannot be used ({reason}). Choose another, or leave PORT out and the next free "
-            "one is taken."
-        )
-    return int(wanted)
-
-
-def why_not(port):
-    """Why a server cannot listen on this port of the loopback interface, or None if it can."""
-    with socket.socket() as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server.bind(("127.0.0.1", port))
-        except OSError as error:
-            return error.strerror.lower()
-    return None
-
-
-def lab(wanted_port):
-    """Become JupyterLab, with its token, on the loopback interface only."""
-    port = choose_port(wanted_port)
+def lab(port):
+    """Become JupyterLab, with its token, on the loopback interface only, on this port or else the next free one."""
+    if port and not (port.isdigit() and 0 < int(port) < 65536):
+        raise Problem(f"PORT is a number from 1 to 65535, not {port!r}: make lab PORT=8890")
     install(LEARNER)
     chapters = sorted(glob.glob(os.path.join(ROOT, "notebooks", "[0-9]*.ipynb")))
     sys.stdout.flush()
     os.chdir(ROOT)
-    os.execv(
-        PYTHON,
-        [PYTHON, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
-        + ["--ServerApp.port_retries=0", "--ServerApp.root_dir=" + ROOT, CONNECTION]
-        + chapters[:1],
-    )
+    command = [PYTHON, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", "--ServerApp.root_dir=" + ROOT]
+    chosen = [f"--port={port}", "--ServerApp.port_retries=0"] if port else []
+    os.execv(PYTHON, command + chosen + [CONNECTION] + chapters[:1])
 
 
 def say(sentence):

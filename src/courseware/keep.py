@@ -11,7 +11,8 @@ import hashlib
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from modulefinder import ModuleFinder
 from pathlib import Path
 
 import numpy as np
@@ -134,41 +135,19 @@ def fingerprint(notebook: NotebookNode) -> str:
 
 
 def imported_files(sources: Iterable[str]) -> list[Path]:
-    """The course's files that these sources import, and those that these import, sorted."""
-    found: set[Path] = set()
-    wanted = [path for source in sources for path in _imported(source, PACKAGE.parent)]
-    while wanted:
-        path = wanted.pop()
-        if path not in found:
-            found.add(path)
-            wanted += _imported(path.read_text(encoding="utf-8"), path.parent)
-    return sorted(found)
+    """The course's files that these sources import, and those that these import, sorted.
 
-
-def _imported(source: str, folder: Path) -> Iterator[Path]:
-    """The course's files that a source imports; folder is where a relative import starts."""
-    for node in ast.walk(_tree(source)):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            start = folder.joinpath(*[".."] * (node.level - 1)).resolve().relative_to(PACKAGE.parent)
-            module = ".".join([*start.parts, *filter(None, [node.module])])
-            names = [f"{module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            yield from _files(name)
-
-
-def _files(name: str) -> Iterator[Path]:
-    """The files of a dotted name and of the packages above it; its last part may be something inside a module."""
-    parts = name.split(".")
-    for end in range(1, len(parts) + 1):
-        place = PACKAGE.parent.joinpath(*parts[:end])
-        if place.is_relative_to(PACKAGE):
-            yield from (path for path in (place / "__init__.py", place.with_suffix(".py")) if path.is_file())
+    Raises:
+        FileNotFoundError: a folder of modules has no `__init__.py`, so neither tests nor installs would find them.
+    """
+    for folder in {path.parent for path in PACKAGE.rglob("*.py")}:
+        if not (folder / "__init__.py").exists():
+            raise FileNotFoundError(f"{folder} has no __init__.py: make an empty one")
+    finder = ModuleFinder([str(PACKAGE.parent)])
+    for source in sources:
+        finder.scan_code(compile(_tree(source), "cell", "exec"), finder.add_module("__main__"))
+    files = (Path(module.__file__) for module in finder.modules.values() if module.__file__)
+    return sorted(path for path in files if path.is_relative_to(PACKAGE))
 
 
 def _essence(source: str) -> str:

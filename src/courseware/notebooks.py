@@ -10,16 +10,15 @@ that does not run to its end, or that hides an error, is left as it was.
 
 import base64
 import copy
-import hashlib
 import io
-import itertools
 import json
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from queue import Empty
 
@@ -163,26 +162,21 @@ def _hidden_error(where: str, error: dict) -> BuildError:
 # -------------------------------------------------------------- normalise
 
 
-def normalise(notebook: NotebookNode, old: NotebookNode | None = None) -> NotebookNode:
-    """The notebook in normal form, as a copy.
-
-    Args:
-        notebook: as it was executed or saved.
-        old: the stored one. Where a picture of it has the same pixels its bytes are kept, since another version
-            of a compression library writes other bytes.
-    """
-    kept = dict(_normal_pictures(old)) if old else {}
-    cells = []
-    for cell, id in zip(copy.deepcopy(notebook.cells), _cell_ids(notebook.cells)):
+def normalise(notebook: NotebookNode) -> NotebookNode:
+    """The notebook in normal form, as a copy. What is in normal form stays as it is, byte for byte."""
+    cells = copy.deepcopy(notebook.cells)
+    ids: set[str] = set()
+    for cell in cells:
         cell.source = cell.source.rstrip()
         cell.metadata = _cell_metadata(cell.metadata)
-        cell.id = id
+        if not cell.get("id") or cell.id in ids:
+            cell.id = uuid.uuid4().hex[:8]
+        ids.add(cell.id)
         if cell.cell_type == "code":
-            cell.outputs = list(_outputs(cell, kept))
-        cells.append(cell)
-    metadata = copy.deepcopy(METADATA) | {
-        key: notebook.metadata[key] for key in ("posenc",) if key in notebook.metadata
-    }
+            cell.outputs = _outputs(cell)
+    metadata = copy.deepcopy(METADATA)
+    if "posenc" in notebook.metadata:
+        metadata["posenc"] = notebook.metadata["posenc"]
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata, nbformat_minor=5)
 
 
@@ -194,27 +188,13 @@ def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     return nbformat.from_dict(kept)
 
 
-def _cell_ids(cells: list[NotebookNode]) -> list[str]:
-    """The ids that the cells have; one from the content where there is none, or where another cell has it already."""
-    given = {cell.get("id") for cell in cells}
-    ids: list[str] = []
-    for cell in cells:
-        id = cell.get("id")
-        if not id or id in ids:
-            name = hashlib.sha256(f"{cell.cell_type}\n{cell.source.rstrip()}".encode()).hexdigest()[:8]
-            tries = (f"{name}-{number}" if number else name for number in itertools.count())
-            id = next(one for one in tries if one not in given and one not in ids)
-        ids.append(id)
-    return ids
-
-
-def _outputs(cell: NotebookNode, kept: dict) -> Iterator[NotebookNode]:
-    previous = None
+def _outputs(cell: NotebookNode) -> list[NotebookNode]:
+    kept: list[NotebookNode] = []
     for output in cell.outputs:
         if output.output_type == "stream":
             output.text = _scrub(output.text)
-            if previous and previous.output_type == "stream" and previous.name == output.name:
-                previous.text += output.text
+            if kept and kept[-1].get("name") == output.name:
+                kept[-1].text += output.text
                 continue
         elif "data" in output:
             output.data.pop(WIDGET_VIEW, None)
@@ -222,16 +202,13 @@ def _outputs(cell: NotebookNode, kept: dict) -> Iterator[NotebookNode]:
                 continue
             for kind, value in output.data.items():
                 if kind == "image/png":
-                    output.data[kind] = _picture(value, kept)
+                    output.data[kind] = _picture(value)
                 elif isinstance(value, str):
                     output.data[kind] = _scrub(value)
             if output.output_type == "execute_result":
                 output.execution_count = cell.execution_count
-        if previous:
-            yield previous
-        previous = output
-    if previous:
-        yield previous
+        kept.append(output)
+    return kept
 
 
 def _scrub(text: str) -> str:
@@ -240,11 +217,12 @@ def _scrub(text: str) -> str:
     return text
 
 
-def _picture(encoded: str, kept: dict) -> str:
-    """The PNG with a palette where that is smaller, without text chunks; the stored bytes if they show the same."""
+def _picture(encoded: str) -> str:
+    """The PNG with a palette where that is smaller, without text chunks."""
     image = Image.open(io.BytesIO(base64.b64decode(encoded)))
-    smallest = min(_png(image), _png(with_palette(image)), key=len)
-    return kept.get(_pixels(smallest)) or base64.b64encode(smallest).decode()
+    if image.mode == "P" and set(image.info) <= {"transparency"}:
+        return encoded  # another version of a compression library would write other bytes
+    return base64.b64encode(min(_png(image), _png(with_palette(image)), key=len)).decode()
 
 
 def with_palette(image: Image.Image) -> Image.Image:
@@ -262,24 +240,6 @@ def _png(image: Image.Image) -> bytes:
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
     return file.getvalue()
-
-
-def _pixels(png: bytes) -> tuple:
-    """What two pictures have in common that differ in nothing but their compression."""
-    image = Image.open(io.BytesIO(png))
-    return image.mode, image.size, hashlib.sha256(image.convert("RGBA").tobytes()).hexdigest()
-
-
-def _normal_pictures(notebook: NotebookNode) -> Iterator[tuple[tuple, str]]:
-    """(pixels, base64) of the pictures that have no text chunks."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
-            encoded = output.get("data", {}).get("image/png")
-            if not encoded:
-                continue
-            png = base64.b64decode(encoded)
-            if set(Image.open(io.BytesIO(png)).info) <= {"transparency"}:
-                yield _pixels(png), base64.b64encode(png).decode()
 
 
 # ------------------------------------------------------------------ solve
@@ -337,10 +297,10 @@ def build(path: Path) -> None:
     What is stored stays where it says the same and the code is the same, unless FRESH=1 is in the environment.
     """
     old = read(path)
-    new = normalise(execute(old, folder=path.parent), old)
+    new = normalise(execute(old, folder=path.parent))
     new.metadata["posenc"] = {"code": fingerprint(new)}
     if new.metadata.posenc == old.metadata.get("posenc") and os.environ.get("FRESH") != "1":
-        new = keep(normalise(old, old), new)
+        new = keep(normalise(old), new)
     if (stored := text(with_index(new))) != path.read_text(encoding="utf-8"):
         write(path, stored)
 

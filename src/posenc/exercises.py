@@ -7,6 +7,7 @@ that is right in its own way it may return a word of its own.
 
 import copy
 import functools
+import importlib.util
 import inspect
 import math
 import os
@@ -65,7 +66,7 @@ class Answer:
                 "your turn",
             ):
                 raise NotAttempted from error  # torch raises NotImplementedError, too
-            wrong(f"it raised {type(error).__name__}: {_first_line(error)}")
+            wrong(f"it raised {type(error).__name__}: {_first_line(error)}{_called_with(names, inputs)}")
         for name, before, after in zip(names, inputs, copies):
             if not _same(before, after):
                 wrong(f"it changed its input {name} in place: work on a copy and return a new value")
@@ -81,7 +82,8 @@ class Answer:
         if not isinstance(result, Tensor):
             wrong(f"it returned {_describe(result)}: return a torch tensor of shape {tuple(shape)}")
         if tuple(result.shape) != tuple(shape):
-            wrong(f"the result has shape {tuple(result.shape)}, expected {tuple(shape)}")
+            called = _called_with(self._argument_names(inputs), inputs)
+            wrong(f"the result has shape {tuple(result.shape)}, expected {tuple(shape)}{called}")
         if isinstance(result, torch.nn.Parameter):
             wrong("it returned a Parameter: return a plain tensor, for instance by .detach()")
         if result.dtype != dtype:
@@ -90,7 +92,8 @@ class Answer:
             wrong(f"the result is {result.dtype}, expected {dtype}: {mend}")
         if result.isnan().any():
             wrong(
-                "the result holds NaN: look for 0/0, inf - inf, 0·inf, or a row in which everything is -inf"
+                "the result holds NaN: look for 0/0, inf - inf, 0·inf, the root of a negative number, "
+                "or a row in which everything is -inf"
             )
         return result.detach()
 
@@ -116,6 +119,28 @@ class Answer:
             wrong(
                 f"it takes {signature} but is called with {len(inputs)} arguments: keep the stub's first line"
             )
+
+
+def difference(got: Tensor, right: Tensor) -> str:
+    """How a tensor differs from the right one of its shape, for the end of a message.
+
+    By its last digits, by a sign, by a factor, by a summand, or else the first place where it does.
+    """
+    got, right = got.detach().double(), right.detach().double()
+    finite = right.where(right.isfinite(), 0.0).abs()
+    size, largest = finite.max().item(), finite.argmax()
+    near = functools.partial(torch.allclose, rtol=1e-5, atol=1e-6 * size)
+    if torch.allclose(got, right, rtol=0, atol=0.01 * size):
+        return "right to a few digits, so don't round, and keep float64 on the way"
+    if near(got, -right):
+        return "every number has the other sign"
+    factor, more = (got / right).flatten()[largest].item(), (got - right).flatten()[largest].item()
+    if near(got, factor * right):
+        return f"every number is {factor:.3g} times what it should be"
+    if near(got - more, right):
+        return f"every number is {abs(more):.3g} too {'large' if more > 0 else 'small'}"
+    place = (~torch.isclose(got, right, rtol=1e-5, atol=1e-6 * size)).nonzero()[0].tolist()
+    return f"at {place} it is {got[tuple(place)]:.3g} and should be {right[tuple(place)]:.3g}"
 
 
 @dataclass(frozen=True)
@@ -169,16 +194,19 @@ def check(name: str, answer: Any) -> None:
 
 
 def hint(name: str) -> None:
-    """Print one more hint each time.
+    """Print one more hint each time, at most POSENC_HINTS for an exercise where that is in the environment.
 
     Raises:
         KeyError: there is no exercise of this name.
     """
     hints = _find(name).hints
-    given = _hints_given.get(name, 0)
-    if given < len(hints):
+    given, limit = _hints_given.get(name, 0), os.environ.get("POSENC_HINTS")
+    most = len(hints) if limit is None else min(int(limit), len(hints))
+    if given < most:
         _hints_given[name] = given + 1
-        print(f"Hint {given + 1} of {len(hints)}: {hints[given]}")
+        print(f"Hint {given + 1} of {most}: {hints[given]}")
+    elif most < len(hints):
+        print(f"No more hints for {name}: this notebook gives at most {most} for an exercise.")
     else:
         print(
             f"No more hints for {name}. In the course's own notebook, the worked solution is in the folded cell "
@@ -190,12 +218,15 @@ def use(name: str, answer: Any, solution: Callable | None = None) -> Any:
     """The learner's function if it passes its check, otherwise the worked one.
 
     A notebook that was handed out as an assignment passes no solution. Then the answer stays what it is, and while
-    it is not attempted, a cell that calls it says so in one line.
+    it is not attempted, a cell that calls it says so in one line; or the worked function takes its place, where the
+    teacher has handed out `worked_solutions.py` beside the notebook.
 
     Raises:
         KeyError: there is no exercise of this name.
     """
     sign, line = _judge(_find(name), answer)
+    if sign == "○" and solution is None:
+        solution = _handed_out(name)
     if sign == "✓" or solution is None:
         print(
             f"The chapter goes on with your {name}"
@@ -205,6 +236,13 @@ def use(name: str, answer: Any, solution: Callable | None = None) -> Any:
     print(f"The chapter goes on with the worked {name}.")
     solution.is_the_worked_solution = True
     return solution
+
+
+def _handed_out(name: str) -> Callable | None:
+    """The worked function from a module beside the notebook, if there is one. Where marks are given there is none."""
+    if os.environ.get("POSENC_STRICT") == "1" or not importlib.util.find_spec("worked_solutions"):
+        return None
+    return getattr(importlib.import_module("worked_solutions"), name, None)
 
 
 def _open(name: str, stub: Callable) -> Callable:
@@ -247,6 +285,23 @@ def _find(name: str) -> Exercise:
 def _first_line(error: BaseException) -> str:
     lines = str(error).splitlines()
     return lines[0] if lines else "no message"
+
+
+def shown(value: Any) -> str:
+    """The value where it fits into a message, else what kind it is."""
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else _describe(value)
+
+
+def _called_with(names: Sequence[str], inputs: Sequence) -> str:
+    """What it was called with, as far as it can be said in a few words."""
+    words = []
+    for name, value in zip(names, inputs):
+        if isinstance(value, Tensor) and value.dim():
+            words.append(f"{name} of shape {tuple(value.shape)}")
+        elif isinstance(value, (int, float, str, list, Tensor)):
+            words.append(f"{name} = {shown(value.item() if isinstance(value, Tensor) else value)}")
+    return f" (called with {', '.join(words)})" if words else ""
 
 
 def _describe(value: Any) -> str:

@@ -207,14 +207,11 @@ def test_cell_ids_stay_when_a_word_changes_or_a_cell_moves():
     assert ids(normalise(with_ids(("two", "b, in other words"), ("one", "a")))) == ["two", "one"]
 
 
-def test_a_cell_without_an_id_or_with_that_of_another_gets_one_from_its_content():
-    made = normalise(with_ids((None, "a"), ("one", "b"), ("one", "c"), (None, "a"), (None, "b")))
-    first, one, third, repeated, last = ids(made)
-    assert one == "one"
-    assert len({first, one, third, repeated, last}) == 5
-    assert repeated == f"{first}-1"
+def test_a_cell_without_an_id_or_with_that_of_another_gets_one_of_its_own():
+    made = normalise(with_ids((None, "a"), ("one", "b"), ("one", "c"), (None, "a")))
+    first, one, third, last = ids(made)
+    assert one == "one" and len({first, one, third, last}) == 4
     assert ids(normalise(made)) == ids(made)
-    assert ids(normalise(with_ids((None, "new"), (None, "c"), (None, "a"))))[1:] == [third, first]
 
 
 def test_consecutive_prints_are_one_output():
@@ -259,14 +256,9 @@ def test_the_number_of_a_result_is_that_of_its_cell():
 
 
 class TestPictures:
-    def normal(self, encoded, old=None):
-        stored = with_outputs(display({"image/png": old})) if old else None
-        return (
-            normalise(with_outputs(display({"image/png": encoded})), stored)
-            .cells[0]
-            .outputs[0]
-            .data["image/png"]
-        )
+    def normal(self, encoded):
+        made = normalise(with_outputs(display({"image/png": encoded})))
+        return made.cells[0].outputs[0].data["image/png"]
 
     def test_a_palette_where_that_is_smaller(self):
         colours = np.random.default_rng(0).random((64, 64, 3))
@@ -308,28 +300,23 @@ class TestPictures:
         after = self.normal(png(np.stack([GRADIENT] * 3, axis=-1), pnginfo=chunks, dpi=(72, 72)))
         assert not picture(after).info
 
-    def test_old_bytes_stay_where_the_pixels_agree(self):
-        normal = self.normal(png(np.stack([GRADIENT] * 3, axis=-1)))
+    def test_what_is_in_normal_form_keeps_its_bytes(self):
+        """Another version of a compression library would write other ones."""
+        normal = self.normal(png(np.random.default_rng(0).random((64, 64, 3))))
         file = io.BytesIO()
         picture(normal).save(file, "PNG", compress_level=0)
-        old = base64.b64encode(file.getvalue()).decode()
-        assert old != normal
-        assert self.normal(normal, old) == old
-        assert self.normal(normal, self.normal(png(np.stack([GRADIENT.T] * 3, axis=-1)))) == normal
+        other = base64.b64encode(file.getvalue()).decode()
+        assert other != normal
+        assert self.normal(other) == other
 
-    def test_old_bytes_without_a_palette_do_not_stay_where_one_is_smaller(self):
-        old = png(np.random.default_rng(0).integers(0, 2, (64, 64, 3)))
-        assert picture(old).mode == "RGB"
-        assert picture(self.normal(old, old)).mode == "P"
-
-    def test_old_bytes_with_text_chunks_do_not_stay(self):
-        normal = self.normal(png(np.stack([GRADIENT] * 3, axis=-1)))
+    def test_a_palette_with_text_chunks_is_not_in_normal_form(self):
+        normal = self.normal(png(np.random.default_rng(0).random((64, 64, 3))))
         chunks = PngImagePlugin.PngInfo()
         chunks.add_text("Software", "drawn by version 1.2.3")
         file = io.BytesIO()
         picture(normal).save(file, "PNG", pnginfo=chunks)
-        old = base64.b64encode(file.getvalue()).decode()
-        assert self.normal(old, old) == normal
+        assert picture(normal).mode == "P"
+        assert self.normal(base64.b64encode(file.getvalue()).decode()) == normal
 
 
 # ------------------------------------------------------------------ solve
@@ -388,7 +375,7 @@ def test_two_runs_leave_the_same_bytes(tmp_path, capsys):
     assert notebooks.main([], tmp_path) == 0
     assert path.read_bytes() == first
     stored = notebooks.read(path)
-    assert text(normalise(stored, stored)).encode() == first
+    assert text(normalise(stored)).encode() == first
     assert [file.name for file in tmp_path.iterdir()] == ["01_one.ipynb"]
 
 

@@ -6,22 +6,19 @@ import torch
 from posenc.axes import axial, decoding_delta, grid, sections, text_and_images
 from posenc.rotary import rotate
 
-pytest.importorskip("transformers", reason="it comes with the extra `dev`, which `make test` installs")
-
-from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2
-from transformers.models.qwen2_vl.configuration_qwen2_vl import (
-    Qwen2VLConfig,
-    Qwen2VLTextConfig,
-    Qwen2VLVisionConfig,
-)
-from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen3
-from transformers.models.qwen3_vl.configuration_qwen3_vl import Qwen3VLConfig, Qwen3VLTextConfig
+pytestmark = pytest.mark.slow  # their import takes longer than the quick tests of a folder
 
 HEAD_DIM, TEXT, IMAGE = 128, 5, (3, 4)
 PLACES = text_and_images(TEXT, IMAGE, 6)
 ROUNDING = (
     1e-5  # their angles are float32, and no coordinate is above 20; the mistakes below move x by 0.1 or more
 )
+
+
+def qwen(version, part="modeling"):
+    """A module of Qwen2-VL or Qwen3-VL, imported where it is needed."""
+    name = f"transformers.models.qwen{version}_vl.{part}_qwen{version}_vl"
+    return pytest.importorskip(name, reason="it comes with the extra `dev`")
 
 
 def vectors():
@@ -37,13 +34,19 @@ def turned(module, embedding, places):
 
 def by_qwen2(sizes):
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sizes}
-    config = Qwen2VLTextConfig(hidden_size=2 * HEAD_DIM, num_attention_heads=2, rope_parameters=rope)
+    config = qwen(2, "configuration").Qwen2VLTextConfig(
+        hidden_size=2 * HEAD_DIM, num_attention_heads=2, rope_parameters=rope
+    )
+    qwen2 = qwen(2)
     return turned(qwen2, qwen2.Qwen2VLRotaryEmbedding(config), PLACES)
 
 
 def by_qwen3(sizes):
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sizes}
-    config = Qwen3VLTextConfig(head_dim=HEAD_DIM, num_attention_heads=2, rope_parameters=rope)
+    config = qwen(3, "configuration").Qwen3VLTextConfig(
+        head_dim=HEAD_DIM, num_attention_heads=2, rope_parameters=rope
+    )
+    qwen3 = qwen(3)
     return turned(qwen3, qwen3.Qwen3VLTextRotaryEmbedding(config), PLACES)
 
 
@@ -66,23 +69,21 @@ def test_qwen3_has_them_interleaved():
 
 
 def test_the_vision_towers_axes_are_axial():
-    vision = Qwen2VLVisionConfig(embed_dim=32, num_heads=2)
+    vision = qwen(2, "configuration").Qwen2VLVisionConfig(embed_dim=32, num_heads=2)
     places = grid(3, 4)
-    cos, sin = qwen2.Qwen2VLVisionRotaryEmbedding(vision)(torch.zeros(1), places)
+    cos, sin = qwen(2).Qwen2VLVisionRotaryEmbedding(vision)(torch.zeros(1), places)
     theta = axial(places, 16)
     for theirs, mine in ((cos, theta.cos()), (sin, theta.sin())):
         torch.testing.assert_close(theirs.squeeze().double()[:, :8], mine, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "module, config", [(qwen2, Qwen2VLConfig), (qwen3, Qwen3VLConfig)], ids=["Qwen2", "Qwen3"]
-)
+@pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("image", [(3, 4), (4, 3), (1, 6), (5, 5)])
-def test_text_goes_on_where_the_peer_goes_on(module, config, image):
-    model = {qwen2: qwen2.Qwen2VLModel, qwen3: qwen3.Qwen3VLModel}[module]
+def test_text_goes_on_where_the_peer_goes_on(version, image):
+    model = getattr(qwen(version), f"Qwen{version}VLModel")
     peer = object.__new__(model)  # only its counting is wanted, not its layers
     torch.nn.Module.__init__(peer)
-    peer.config = config()
+    peer.config = getattr(qwen(version, "configuration"), f"Qwen{version}VLConfig")()
     merge = peer.config.vision_config.spatial_merge_size
     places = text_and_images(TEXT, image, 6)
     is_image = torch.zeros(1, len(places), dtype=torch.int32)

@@ -43,6 +43,7 @@ def test_one_formula_for_any_number_of_heads_is_another_encoding():
     assert torch.equal(2.0 ** (-8 * torch.arange(1, 17).double() / 16), alibi_slopes(16))
 
 
+@pytest.mark.slow
 def test_slopes_are_those_of_transformers():
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     mpt = pytest.importorskip("transformers.models.mpt.modeling_mpt")
@@ -67,6 +68,7 @@ def test_alibi_takes_slope_times_distance_off():
     assert alibi(torch.stack([HERE, HERE + 1]), torch.stack([HERE, HERE]), heads=4).shape == (2, 4, 6, 6)
 
 
+@pytest.mark.slow
 def test_the_softmax_of_alibi_is_blooms():
     """Bloom adds slope · n instead: a row's constant makes no difference to a softmax."""
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
@@ -90,6 +92,7 @@ def test_buckets_by_hand():
     assert two.tolist() == [7, 5, 0, 1, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("buckets, max_distance", [(32, 128), (32, 256), (64, 128), (16, 20)])
 def test_buckets_are_those_of_transformers(bidirectional, buckets, max_distance):

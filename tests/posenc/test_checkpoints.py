@@ -53,6 +53,7 @@ def test_without_transformers_one_line_says_how_to_get_it(without_transformers, 
     assert f"\n{extra} = [\n" in (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path):
     pytest.importorskip("transformers")
     with pytest.raises(FileNotFoundError, match="there is no folder .*save_pretrained"):
@@ -71,6 +72,7 @@ def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path):
         load("nobody/nothing")
 
 
+@pytest.mark.slow
 def test_an_unknown_class_is_refused():
     pytest.importorskip("transformers")
     with pytest.raises(ValueError, match="no small 'GPT-5'; there are: GPT-2"):
@@ -80,6 +82,7 @@ def test_an_unknown_class_is_refused():
             small(name, predicts=True)
 
 
+@pytest.mark.slow
 def test_a_small_model_is_that_of_its_seed_and_leaves_the_random_numbers_alone():
     pytest.importorskip("transformers")
     torch.manual_seed(5)

@@ -1,12 +1,26 @@
 """check, hint and use: one clear line, whatever the answer is."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 from planted import unmet, verdict
 
 from posenc import exercises
-from posenc.exercises import Answer, NotAttempted, Unanswered, Wrong, check, exercise, hint, use, wrong
+from posenc.exercises import (
+    Answer,
+    NotAttempted,
+    Unanswered,
+    Wrong,
+    check,
+    difference,
+    exercise,
+    hint,
+    shown,
+    use,
+    wrong,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +28,7 @@ def an_exercise(monkeypatch):
     monkeypatch.setattr(exercises, "_exercises", dict(exercises._exercises))
     monkeypatch.setattr(exercises, "_hints_given", {})
     monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.delenv("POSENC_HINTS", raising=False)
 
     @exercise("think", "1 + 1", well_done="so it is.")
     def double_it(answer: Answer) -> None:
@@ -40,6 +55,10 @@ def leaves(x):
     raise SystemExit
 
 
+def not_yet(x):
+    raise NotImplementedError("not yet")
+
+
 def stub(x):
     raise NotImplementedError("your turn")
 
@@ -54,19 +73,22 @@ ANSWERS = {
     ),
     "✗ double_it: it returned a list: return a torch tensor of shape (2,)": lambda x: (2 * x).tolist(),
     "✗ double_it: it returned an int: return a torch tensor of shape (2,)": lambda x: 2,
-    "✗ double_it: the result has shape (1, 2), expected (2,)": lambda x: 2 * x[None],
+    "✗ double_it: the result has shape (1, 2), expected (2,) (called with x of shape (2,))": lambda x: (
+        2 * x[None]
+    ),
     "✗ double_it: the result is torch.float64, expected torch.float32: keep the dtype of the inputs": lambda x: (
         2 * x.double()
     ),
     "✗ double_it: it returned a Parameter: return a plain tensor, for instance by .detach()": lambda x: (
         torch.nn.Parameter(2 * x)
     ),
-    "✗ double_it: the result holds NaN: look for 0/0, inf - inf, 0·inf, or a row in which everything is -inf": lambda x: (
+    "✗ double_it: the result holds NaN: look for 0/0, inf - inf, 0·inf, the root of a negative number, or a row in which everything is -inf": lambda x: (
         x * torch.nan
     ),
     "✗ double_it: it changed its input x in place: work on a copy and return a new value": in_place,
-    "✗ double_it: it raised ZeroDivisionError: first line": raises,
-    "✗ double_it: it raised SystemExit: no message": leaves,
+    "✗ double_it: it raised ZeroDivisionError: first line (called with x of shape (2,))": raises,
+    "✗ double_it: it raised SystemExit: no message (called with x of shape (2,))": leaves,
+    "✗ double_it: it raised NotImplementedError: not yet (called with x of shape (2,))": not_yet,
     "✗ double_it: it takes (x, y) but is called with 1 arguments: keep the stub's first line": lambda x, y: x,
     "✗ double_it: it takes () but is called with 1 arguments: keep the stub's first line": lambda: None,
     "✗ double_it: pass the function itself, double_it, not a Tensor": torch.zeros(2),
@@ -87,6 +109,70 @@ NUMBERS = {
 @pytest.mark.parametrize("line", ANSWERS)
 def test_one_line_for(line, capsys):
     assert verdict(capsys, "double_it", ANSWERS[line]) == line
+
+
+def test_what_torch_has_not_implemented_is_attempted(capsys):
+    with pytest.raises(NotImplementedError):
+        torch.arange(2).softmax(-1)
+    line = verdict(capsys, "double_it", lambda x: x.long().softmax(-1))
+    assert (
+        line.startswith("✗ double_it: it raised NotImplementedError: ")
+        and "not implemented for 'Long'" in line
+    )
+
+
+def test_a_message_tells_what_the_function_was_called_with():
+    def raises(*inputs):
+        raise ValueError("no")
+
+    def many(table, length, base, word, words, layer, share, long):
+        return raises()
+
+    inputs = torch.ones(2, 3), 5, 0.5, "a", ["a"], raises, torch.tensor(0.25), list(range(100))
+    with pytest.raises(Wrong) as told:
+        Answer(many)(*inputs)
+    assert str(told.value) == (
+        "it raised ValueError: no (called with table of shape (2, 3), length = 5, base = 0.5, word = 'a', "
+        "words = ['a'], share = 0.25, long = a list)"
+    )
+    with pytest.raises(Wrong, match="it raised ValueError: no$"):
+        Answer(lambda layer: raises())(raises)
+
+
+RIGHT = torch.tensor([[1.0, -3.0], [2.0, 5.0]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "got, words",
+    [
+        (RIGHT.bfloat16() + 0.01, "right to a few digits, so don't round, and keep float64 on the way"),
+        (-RIGHT, "every number has the other sign"),
+        (RIGHT / 2, "every number is 0.5 times what it should be"),
+        (-3 * RIGHT, "every number is -3 times what it should be"),
+        (RIGHT + 1, "every number is 1 too large"),
+        (RIGHT - 0.5, "every number is 0.5 too small"),
+        (RIGHT.T, "at [0, 1] it is 2 and should be -3"),
+        (0 * RIGHT, "every number is 0 times what it should be"),
+    ],
+)
+def test_how_a_tensor_differs(got, words):
+    assert difference(got, RIGHT) == words
+
+
+def test_hidden_keys_do_not_disturb_the_difference():
+    hidden = torch.tensor([[1.0, -torch.inf], [2.0, 5.0]])
+    assert difference(hidden + torch.tensor([1.0, 0.0]), hidden) == "at [0, 0] it is 2 and should be 1"
+    assert difference(3 * hidden, hidden) == "every number is 3 times what it should be"
+    assert difference(hidden.nan_to_num(neginf=0), hidden) == "at [0, 1] it is 0 and should be -inf"
+
+
+def test_a_value_is_shown_where_it_fits():
+    assert [shown(value) for value in ("a", [1], torch.ones(2, 2), list(range(50)))] == [
+        "'a'",
+        "[1]",
+        "a Tensor",
+        "a list",
+    ]
 
 
 @pytest.mark.parametrize("line", NUMBERS)
@@ -127,6 +213,18 @@ def test_hints_come_one_by_one_and_end(capsys):
     for line in ("Hint 1 of 2: think", "Hint 2 of 2: 1 + 1", "No more hints", "No more hints"):
         hint("double_it")
         assert capsys.readouterr().out.startswith(line)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 9])
+def test_hints_can_be_limited(most, monkeypatch, capsys):
+    monkeypatch.setenv("POSENC_HINTS", str(most))
+    for _ in range(4):
+        hint("double_it")
+    given = [f"Hint {n + 1} of {min(most, 2)}: {['think', '1 + 1'][n]}" for n in range(min(most, 2))]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[: len(given)] == given and len(lines) == 4
+    last = f"No more hints for double_it: this notebook gives at most {most} for an exercise."
+    assert all(line == last if most < 2 else line.startswith("No more hints") for line in lines[len(given) :])
 
 
 def test_use_keeps_what_passes(capsys):
@@ -177,6 +275,46 @@ def test_an_open_exercise_says_so_where_it_is_needed(capsys):
     assert raised.value._render_traceback_() == [str(raised.value)]
     check("double_it", still_open)
     assert capsys.readouterr().out.startswith("○ double_it: not attempted")
+
+
+@pytest.fixture
+def handed_out(tmp_path, monkeypatch):
+    """A worked function beside the notebook."""
+    (tmp_path / "worked_solutions.py").write_text("def double_it(x):\n    return 2 * x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "worked_solutions", raising=False)
+    yield
+    sys.modules.pop("worked_solutions", None)
+
+
+def test_the_worked_function_that_was_handed_out_takes_the_place_of_an_open_answer(handed_out, capsys):
+    worked = use("double_it", stub)
+    assert worked(21) == 42
+    check("double_it", worked)
+    assert use("double_it", worked) is worked
+    goes_on = "The chapter goes on with the worked double_it.\n"
+    no_tick = "○ double_it: this is the worked solution; run your own cell first\n"
+    assert capsys.readouterr().out == goes_on + no_tick + goes_on
+
+
+def test_what_was_handed_out_replaces_no_answer_and_no_other_exercise(handed_out):
+    def wrong_one(x):
+        return x
+
+    assert use("double_it", wrong_one) is wrong_one
+
+    def open_still():
+        raise NotImplementedError("your turn")
+
+    with pytest.raises(Unanswered, match="needs a_number, which is still open"):
+        use("a_number", open_still)()
+
+
+def test_where_marks_are_given_nothing_was_handed_out(handed_out, monkeypatch):
+    monkeypatch.setenv("POSENC_STRICT", "1")
+    with pytest.raises(Unanswered, match="needs double_it, which is still open"):
+        use("double_it", stub)(21)
+    assert "worked_solutions" not in sys.modules
 
 
 def test_the_worked_solution_earns_no_tick(capsys):

@@ -516,6 +516,27 @@ def test_callbacks_from_four_threads_take_turns():
     )
 
 
+def test_redraw_waits_for_a_move():
+    started, done = threading.Event(), []
+
+    def update(line, level):
+        if level == 1:
+            started.set()
+            time.sleep(0.2)
+            done.append("moved")
+        height(line, level)
+
+    live = dot(update, level=slider("level", 0, 9))
+    live.png()
+    worker = threading.Thread(target=live.set, kwargs={"level": 1})
+    worker.start()
+    started.wait()
+    live.redraw()
+    done.append("redrawn")
+    worker.join()
+    assert done == ["moved", "redrawn"]
+
+
 def test_a_move_waits_for_the_one_before_and_then_is_drawn():
     started = threading.Event()
 

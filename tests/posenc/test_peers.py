@@ -6,17 +6,14 @@ import torch
 from posenc.additive import sinusoidal
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 
-pytest.importorskip("transformers", reason="it comes with the extra `dev`, which `make test` installs")
-
-from transformers import GPTNeoXConfig, LlamaConfig
-from transformers.models.gpt_neox import modeling_gpt_neox as neox
-from transformers.models.gptj import modeling_gptj as gptj
-from transformers.models.llama import modeling_llama as llama
-from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
-from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
-from transformers.models.whisper.modeling_whisper import sinusoids
+pytestmark = pytest.mark.slow  # their import takes longer than the quick tests of a folder
 
 LENGTH, WIDTH = 50, 16
+
+
+def transformers(name=""):
+    """The module of this name, imported where it is needed."""
+    return pytest.importorskip(f"transformers{name}", reason="it comes with the extra `dev`")
 
 
 def interleaved(halves: torch.Tensor) -> torch.Tensor:
@@ -28,19 +25,22 @@ def ours(**options) -> torch.Tensor:
 
 
 def test_marians_sinusoids_are_the_papers_in_halves():
-    marian = MarianSinusoidalPositionalEmbedding(LENGTH, WIDTH).create_weight()
+    marian = transformers(".models.marian.modeling_marian")
+    marian = marian.MarianSinusoidalPositionalEmbedding(LENGTH, WIDTH).create_weight()
     torch.testing.assert_close(interleaved(marian), ours(), rtol=0, atol=1e-6)
     assert (marian - ours()).abs().max() > 1  # the layouts do differ
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        lambda: M2M100SinusoidalPositionalEmbedding.get_embedding(LENGTH, WIDTH),
-        lambda: sinusoids(LENGTH, WIDTH),
-    ],
-    ids=["M2M100", "Whisper"],
-)
+def m2m100():
+    module = transformers(".models.m2m_100.modeling_m2m_100")
+    return module.M2M100SinusoidalPositionalEmbedding.get_embedding(LENGTH, WIDTH)
+
+
+def whisper():
+    return transformers(".models.whisper.modeling_whisper").sinusoids(LENGTH, WIDTH)
+
+
+@pytest.mark.parametrize("table", [m2m100, whisper])
 def test_the_slowest_wave_of_others_reaches_the_base(table):
     """Exponent i / (d/2 - 1): not the paper's encoding, but ours with a larger base."""
     assert (interleaved(table()) - ours()).abs().max() > 0.5
@@ -65,7 +65,9 @@ def vectors(dtype=torch.float32):
 
 
 def by_llama(x, start=0):
-    config = LlamaConfig(head_dim=HEAD_DIM, rope_parameters={"rope_type": "default", "rope_theta": 10_000.0})
+    llama = transformers(".models.llama.modeling_llama")
+    rope = {"rope_type": "default", "rope_theta": 10_000.0}
+    config = llama.LlamaConfig(head_dim=HEAD_DIM, rope_parameters=rope)
     cos, sin = llama.LlamaRotaryEmbedding(config)(x, start + torch.arange(x.shape[2])[None])
     q, k = llama.apply_rotary_pos_emb(x, x, cos, sin)
     assert torch.equal(q, k)
@@ -73,7 +75,8 @@ def by_llama(x, start=0):
 
 
 def by_neox(x, start=0, part=0.25):
-    config = GPTNeoXConfig(
+    neox = transformers(".models.gpt_neox.modeling_gpt_neox")
+    config = neox.GPTNeoXConfig(
         hidden_size=HEADS * HEAD_DIM,
         num_attention_heads=HEADS,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": part},
@@ -84,6 +87,7 @@ def by_neox(x, start=0, part=0.25):
 
 def by_gptj(x, start=0):
     """Interleaved, tokens before heads; the result is float32 whatever x is."""
+    gptj = transformers(".models.gptj.modeling_gptj")
     table = gptj.create_sinusoidal_positions(start + x.shape[2], HEAD_DIM)[None, start:]
     sin, cos = table.chunk(2, dim=-1)
     return gptj.apply_rotary_pos_emb(x.transpose(1, 2), sin, cos).transpose(1, 2)

@@ -360,6 +360,7 @@ def hf_calls(model, *, decode_from=None):
     )
 
 
+@pytest.mark.slow
 def test_a_model_of_transformers_agrees_with_itself_and_a_wrong_offset_shows():
     model = huggingface()
     found = agreement(hf_calls(model), TOKENS)

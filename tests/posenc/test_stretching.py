@@ -214,6 +214,7 @@ def apart(got, expected):
     return ((got - expected) / expected).abs().max().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head_dim, base", [(128, 10_000.0), (64, 500_000.0), (96, 1e6)])
 @pytest.mark.parametrize("scale", [2.0, 8.0, 32.0])
 def test_each_method_is_that_of_transformers(head_dim, base, scale):
@@ -257,6 +258,7 @@ def test_each_method_is_that_of_transformers(head_dim, base, scale):
         assert longrope_factor(scale, trained_length=4096) == pytest.approx(factor, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.75, 1.0])
 def test_p_rope_is_proportional_in_transformers(share):
     expected, _ = theirs("proportional", partial_rotary_factor=share)
@@ -265,6 +267,7 @@ def test_p_rope_is_proportional_in_transformers(share):
     assert apart(p_rope(ONE, 128, share=share)[turned], expected[turned]) < SAME
 
 
+@pytest.mark.slow
 def test_the_tolerance_can_fail():
     """What ports get wrong: each is far outside what rounding explains."""
     long = {"original_max_position_embeddings": 4096}

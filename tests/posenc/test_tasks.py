@@ -91,6 +91,18 @@ def test_accuracy_of_models_that_know_that_guess_and_that_err():
     assert counts == [0.6, 0.6]  # right when b is last, wrong when nothing is, right when a is
 
 
+def test_accuracy_is_computed_in_float64_and_without_gradients():
+    seen = set()
+
+    class Watched(Reader):
+        def forward(self, tokens):
+            seen.add((self.scale.dtype, torch.is_grad_enabled()))
+            return super().forward(tokens)
+
+    order_accuracy(Ensemble(lambda: Watched(lambda tokens: tokens[:, 0]), seeds=range(2)))
+    assert seen == {(torch.float64, False)}
+
+
 def test_the_loss_reads_the_last_token_and_falls_when_the_answer_is_right():
     outputs = torch.zeros(2, 3, 4, 1)
     outputs[..., -1, 0] = 5.0

@@ -208,6 +208,12 @@ def test_every_call_is_a_sample_and_the_first_ones_are_not():
     assert calls == 1 and times == pytest.approx([1e-3] * len(times)) and len(times) in (200, 201)
 
 
+def test_it_is_warm_after_a_quarter_of_the_budget():
+    clock = Clock(lambda call: 2e-3 if call < 20 else 1e-3)  # 20 calls take 40 ms of 50
+    _, times = sample_host(clock.work, seconds=0.2, clock=clock)
+    assert times == pytest.approx([1e-3] * len(times))
+
+
 def test_an_interruption_spoils_one_sample():
     clock = Clock(lambda call: 1e-2 if call % 10 == 0 else 1e-3)
     calls, times = sample_host(clock.work, seconds=0.2, clock=clock)
@@ -251,6 +257,8 @@ def test_statistics_are_exact():
     found = result([8.0, 2.0, 4.0, 6.0, 10.0], calls=2)
     assert (found.median, found.iqr, found.minimum, found.samples) == (3.0, 2.0, 1.0, 5)
     assert found.bytes_per_second is None and found.floor_fraction is None
+    assert result([8.0, 2.0, 4.0, 6.0, 10.0], calls=2, bytes_moved=6).bytes_per_second == 2.0
+    assert str(result([4e-6] * 5)).startswith("f: 4 µs · ")
 
 
 def test_a_result_against_the_floor():
@@ -263,7 +271,7 @@ def test_a_result_against_the_floor():
 
 def test_a_wide_spread_is_noted():
     steady, wide = result([1.0, 1.0, 1.1, 1.2, 1.2]), result([1.0, 1.0, 1.0, 2.0, 2.0])
-    assert steady.note == ""
+    assert steady.note == "" and "30% of the median" in result([1.0, 1.0, 1.0, 1.3, 1.3]).note
     assert wide.note == "the spread is 100% of the median: do not trust it"
     assert str(wide).endswith(wide.note) and "\n" not in str(wide)
 
@@ -408,6 +416,8 @@ table, places = torch.ones(100, 16), torch.tensor([3, 1, 3])
         (lambda: x @ y.mT, 1024, 256, 1),
         (lambda: table[places], 192 + 24, 192, 1),
         (lambda: torch.nn.functional.embedding(places, table), 192 + 24, 192, 1),
+        (lambda: table.index_select(0, places), 192 + 24, 192, 1),
+        (lambda: x.gather(1, x[:, :2].long()), 64 + 64 + 128, 128 + 64, 2),  # the long copy is the other kernel
         (lambda: x.split(4), 0, 0, 0),
         (lambda: 3, 0, 0, 0),
     ],

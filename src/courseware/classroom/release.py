@@ -6,8 +6,10 @@ It makes a course folder of nbgrader, `classroom`:
     release/04_name/    the students' notebook, and beside it the same as a zip
     nbgrader_config.py  for those who go on with nbgrader's own tools
 
-The students' notebook is the chapter without its solutions, and without links to what is not in the folder. A source that is there already is kept, so that a
-teacher may change points and tests; delete it to start again from the chapter.
+The students' notebook is the chapter without its solutions, and without links to what is not in the folder. A source
+that is there already is kept, so that a teacher may change points and tests; delete it to start again from the
+chapter. What else is handed out, or held back, is decided anew each time: --worked puts the worked functions beside
+the notebook, --hints 1 limits the hints.
 """
 
 import argparse
@@ -24,11 +26,15 @@ from pathlib import Path
 from nbformat import NotebookNode, from_dict
 
 from courseware import notebooks
+from courseware.dependencies import used
 
 ROOT = Path(__file__).resolve().parents[3]
 HIDDEN = Path(__file__).with_name("hidden")
 CLASSROOM = ROOT / "classroom"
 LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
+WORKED = (
+    "worked_solutions"  # the module beside a students' notebook from which `use` takes what is not answered
+)
 STUB = 'raise NotImplementedError("your turn")'
 
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""
@@ -170,8 +176,39 @@ def generate(folder: Path, name: str) -> None:
         raise ClassroomError(f"nbgrader could not make {name}:\n{done['log']}{done.get('error') or ''}")
 
 
-def assignment(path: Path, classroom: Path = CLASSROOM) -> Path:
-    """Make the assignment of a chapter; the folder of the students' notebook."""
+def worked_solutions(source: NotebookNode) -> str:
+    """The module of the worked functions: the answers of the teacher's notebook, and the imports that they need."""
+    answers = [cell.source for cell in source.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    needed, imports = set().union(*map(used, answers)), []
+    for cell in (cell for cell in source.cells if cell.cell_type == "code"):
+        for node in ast.parse(cell.source).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                node.names = [
+                    name for name in node.names if (name.asname or name.name).partition(".")[0] in needed
+                ]
+                imports += [ast.unparse(node)] if node.names else []
+    functions = (re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", answer).rstrip() for answer in answers)
+    return "\n\n\n".join(["\n".join(imports), *functions]) + "\n"
+
+
+def limit_hints(notebook: NotebookNode, most: int) -> None:
+    """Let the cell that imports `hint` say how many an exercise has at most: without this cell there are none."""
+    for cell in notebook.cells:
+        if re.search(r"^from posenc.exercises import .*\bhint\b", cell.source, re.MULTILINE):
+            cell.source = f'import os\n\n{cell.source}\n\nos.environ["POSENC_HINTS"] = "{most}"'
+
+
+def assignment(
+    path: Path, classroom: Path = CLASSROOM, *, worked: bool = False, hints: int | None = None
+) -> Path:
+    """Make the assignment of a chapter; the folder of the students' notebook.
+
+    Args:
+        path: the chapter.
+        classroom: the course folder.
+        worked: whether the worked functions are put beside the students' notebook.
+        hints: how many an exercise gives at most; all of them unless given.
+    """
     name = path.stem
     source = classroom / "source" / name / path.name
     if not source.exists():
@@ -181,6 +218,12 @@ def assignment(path: Path, classroom: Path = CLASSROOM) -> Path:
     (classroom / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     generate(classroom, name)
     release = classroom / "release" / name
+    if worked:
+        notebooks.write(release / f"{WORKED}.py", worked_solutions(notebooks.read(source)))
+    if hints is not None:
+        students = notebooks.read(release / path.name)
+        limit_hints(students, hints)
+        notebooks.write(release / path.name, notebooks.text(students))
     shutil.make_archive(str(release), "zip", release)
     return release
 
@@ -189,15 +232,18 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="make assignment", description=__doc__.partition("\n")[0])
     parser.add_argument("chapter")
     parser.add_argument("--classroom", type=Path, default=CLASSROOM)
+    parser.add_argument("--worked", action="store_true")
+    parser.add_argument("--hints", type=int, choices=range(10))
     given = parser.parse_args(arguments)
     try:
         path = chapter(given.chapter)
         kept = (given.classroom / "source" / path.stem / path.name).exists()
-        release = assignment(path, given.classroom.resolve())
+        release = assignment(path, given.classroom.resolve(), worked=given.worked, hints=given.hints)
     except (ClassroomError, notebooks.BuildError) as error:
         sys.exit(str(error))
     source = release.parents[1] / "source" / path.stem
-    print(f"for students     {release}, and {release.name}.zip beside it")
+    handed_out = f", with the worked functions in {WORKED}.py" if given.worked else ""
+    print(f"for students     {release}, and {release.name}.zip beside it{handed_out}")
     print(f"for the teacher  {source}{', kept as it was: delete it to start anew' if kept else ''}")
 
 

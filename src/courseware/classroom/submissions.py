@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from courseware.classroom.release import ClassroomError
+from courseware.classroom.release import WORKED, ClassroomError
 
 BIGGEST = 20_000_000  # bytes of a submitted notebook or of the files beside it
 MOST = 5_000  # files and folders, or cells
@@ -27,10 +27,12 @@ class Submission:
     trouble: str = ""  # of the machine
 
     def files(self) -> Iterator[tuple[str, Path]]:
-        """(name, path) of the files that go with the notebook."""
+        """(name, path) of the files that go with the notebook; a module of worked functions never does."""
         for path in self.beside if self.notebook else ():
             if path != self.notebook and path.is_relative_to(self.notebook.parent):
-                yield str(path.relative_to(self.notebook.parent)), path
+                inside = path.relative_to(self.notebook.parent)
+                if WORKED not in {part.partition(".")[0] for part in inside.parts}:
+                    yield str(inside), path
 
     def fingerprint(self) -> str:
         """Changes when anything in it changes."""

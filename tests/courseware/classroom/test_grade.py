@@ -20,7 +20,7 @@ import pytest
 
 import courseware.classroom
 from courseware import notebooks
-from courseware.classroom import grade, submissions
+from courseware.classroom import grade, release, submissions
 from courseware.classroom.marks import failure, no_mark, write_marks
 from courseware.classroom.release import ClassroomError
 from courseware.classroom.submissions import Submission
@@ -112,6 +112,21 @@ def submit(folder, released):
     (folder / "own helper module.ipynb").rename(folder / "own helper module" / "renamed by the student.ipynb")
     (folder / "own helper module" / "helper.py").write_text("def inverse(p):\n    return p.argsort()\n")
 
+    handed_out = release.worked_solutions(
+        notebooks.read(folder.parent / "classroom/source" / CHAPTER.stem / CHAPTER.name)
+    )
+    imported = answered(released, answers | {"unpermute": "from worked_solutions import unpermute"})
+    renamed = answered(released, answers | {"unpermute": "from worked_solutions.all import unpermute"})
+    for name, notebook, file, mark in (
+        ("worked solutions imported", imported, "worked_solutions.py", 8),
+        ("worked solutions in a package", renamed, "worked_solutions/all.py", 8),
+        ("worked solutions beside a blank", released, "worked_solutions.py", 0),
+    ):
+        add(name, notebook, mark)
+        (folder / name / file).parent.mkdir(parents=True)
+        (folder / f"{name}.ipynb").rename(folder / name / CHAPTER.name)
+        (folder / name / file).write_text(handed_out)
+
     deleted = answered(released, answers)
     deleted.cells.remove(cell(deleted, "check_unpermute"))
     add("deleted check", deleted, 10)
@@ -199,6 +214,8 @@ def test_only_the_exercise_in_question_loses_its_points(graded):
 REASONS = {
     "blank": "next_row: not attempted yet",
     "correct": "",
+    "worked solutions imported": "unpermute: ModuleNotFoundError: No module named 'worked_solutions'",
+    "worked solutions beside a blank": "unpermute: not attempted yet",
     "loop in a function": f"unpermute: it ran longer than {CELL_SECONDS} s",
     "no interrupt": f"unpermute: it ran longer than {CELL_SECONDS} s and could not be interrupted",
     "syntax error": "unpermute: SyntaxError",

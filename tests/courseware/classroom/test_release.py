@@ -2,6 +2,8 @@
 
 import ast
 import copy
+import importlib
+import os
 import re
 import subprocess
 import zipfile
@@ -16,7 +18,7 @@ from courseware import notebooks
 from courseware.classroom import release
 from courseware.classroom.release import ClassroomError, teachers_source
 from courseware.dependencies import needed_cells
-from posenc.exercises import Unanswered
+from posenc.exercises import Unanswered, check
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -143,6 +145,34 @@ def test_chapters_are_found_by_number():
             release.chapter(wrong)
 
 
+@chapters
+def test_the_worked_functions_are_a_module_that_passes_every_check(path, monkeypatch, capsys):
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    source = teachers_source(notebooks.read(path), release.hidden_tests(path))
+    module = release.worked_solutions(source)
+    importlib.import_module(f"posenc.chapters.{path.stem.partition('_')[2]}.exercises")
+    assert "SOLUTION" not in module and "figures" not in module
+    worked = {}
+    exec(compile(module, "worked_solutions.py", "exec"), worked)
+    for name in exercises(source):
+        check(name, worked[name])
+        assert capsys.readouterr().out.startswith("✓")
+
+
+@chapters
+def test_the_limit_of_hints_is_set_where_hint_is_imported(path, monkeypatch):
+    monkeypatch.setenv("POSENC_HINTS", "7")
+    notebook = notebooks.read(path)
+    before = [cell.source for cell in notebook.cells]
+    release.limit_hints(notebook, 1)
+    changed = [cell.source for old, cell in zip(before, notebook.cells, strict=True) if cell.source != old]
+    defining = [source for source in before if re.search(r"^from .* import .*\bhint\b", source, re.MULTILINE)]
+    assert len(changed) == len(defining) == 1 and defining[0] in changed[0]
+    lines = changed[0].splitlines()
+    exec("\n".join([lines[0], lines[-1]]))
+    assert os.environ["POSENC_HINTS"] == "1"
+
+
 # ----------------------------------------------------------------- release
 
 
@@ -180,6 +210,28 @@ def test_the_students_notebook_is_the_chapter_without_solutions(released, path):
             wanted.source = release.LINK.sub(r"\1", wanted.source)
         given.metadata.pop("nbgrader", None)
         assert given == wanted
+
+
+@pytest.mark.slow
+def test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_then(released, classroom_python):
+    path = CHAPTERS[0]
+    folder = released / "release" / path.stem
+    command = [classroom_python, "-m", "courseware.classroom.release", "1", "--classroom", str(released)]
+    before = notebooks.read(folder / path.name)
+    wanted = copy.deepcopy(before)
+    release.limit_hints(wanted, 1)
+    done = subprocess.run([*command, "--worked", "--hints", "1"], capture_output=True, text=True, check=True)
+    assert "zip beside it, with the worked functions in worked_solutions.py\n" in done.stdout
+    assert notebooks.read(folder / path.name) == wanted
+    source = notebooks.read(released / "source" / path.stem / path.name)
+    assert (folder / "worked_solutions.py").read_text() == release.worked_solutions(source)
+    with zipfile.ZipFile(f"{folder}.zip") as archive:
+        assert sorted(archive.namelist()) == [path.name, "worked_solutions.py"]
+    subprocess.run(command, capture_output=True, check=True)
+    assert [file.name for file in folder.iterdir()] == [path.name]
+    assert notebooks.read(folder / path.name) == before
+    with zipfile.ZipFile(f"{folder}.zip") as archive:
+        assert archive.namelist() == [path.name]
 
 
 @pytest.mark.slow

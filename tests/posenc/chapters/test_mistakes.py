@@ -4,11 +4,16 @@ What is planted stands in the module of the chapter: PLANTED has (exercise, answ
 (exercise, answer) and words where the verdict says more than ✓.
 """
 
+import ast
+import doctest
 import importlib
+import re
+from pathlib import Path
 
 import pytest
 from planted import CHAPTERS, failing_hints, planted, unmet, verdict
 
+from courseware import notebooks
 from posenc import exercises
 
 MODULES = {chapter: planted(chapter) for chapter in CHAPTERS}
@@ -48,3 +53,83 @@ def test_every_message_has_its_mistake(chapter, capsys):
 @pytest.mark.parametrize("name", NAMES)
 def test_hints_show_what_they_promise(name):
     assert failing_hints(name) == 0
+
+
+def worked_functions():
+    """exercise → the tree of its worked function, of all chapters."""
+    for path in sorted((Path(__file__).resolve().parents[3] / "notebooks").glob("[0-9]*.ipynb")):
+        for cell in notebooks.read(path).cells:
+            if "solution" in cell.metadata.get("tags", ()):
+                (function,) = (n for n in ast.parse(cell.source).body if isinstance(n, ast.FunctionDef))
+                yield function.name.removesuffix("_solution"), function
+
+
+class Form(ast.NodeTransformer):
+    """Writes _ for every name, number and literal tensor, so that only what is done with them is left."""
+
+    def visit_Call(self, node):
+        made = ast.unparse(node.func) in (
+            "torch.tensor",
+            "torch.ones",
+            "torch.zeros",
+            "torch.arange",
+            "torch.full",
+        )
+        calls = node.func if isinstance(node.func, ast.Name) else self.visit(node.func)
+        parts = [self.visit(part) for part in node.args]
+        options = [ast.keyword(option.arg, self.visit(option.value)) for option in node.keywords]
+        return ast.Name("_") if made else ast.Call(calls, parts, options)
+
+    def visit_List(self, node):
+        made = [self.visit(part) for part in node.elts]
+        return ast.Name("_") if all(ast.unparse(part) == "_" for part in made) else ast.List(made)
+
+    def visit_UnaryOp(self, node):
+        return self.visit(node.operand)
+
+    def visit_Name(self, node):
+        return node if node.id in ("torch", "math") else ast.Name("_")
+
+    def visit_Constant(self, node):
+        return ast.Name("_")
+
+
+def parts(tree, least=2):
+    """The expressions in a tree in which so many things are done."""
+    done = ast.Call | ast.BinOp | ast.Compare | ast.Subscript
+    for node in ast.walk(tree):
+        steps = [n for n in ast.walk(node) if isinstance(n, done) or getattr(n, "attr", "") in ("T", "mT")]
+        if isinstance(node, ast.expr) and not isinstance(node, ast.Tuple) and len(steps) >= least:
+            yield node
+
+
+def form(node):
+    return ast.unparse(Form().visit(ast.parse(ast.unparse(node), mode="eval")))
+
+
+WORKED = dict(worked_functions())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_hint_is_a_line_of_the_solution(name):
+    """Neither as it stands there, nor a whole line or three steps of one with other names and numbers."""
+    written = {re.sub(r"\s", "", ast.unparse(part)) for part in parts(WORKED[name])}
+    lines = [node.value for node in ast.walk(WORKED[name]) if isinstance(node, ast.Assign | ast.Return)]
+    forms = {
+        form(part) for part in [*(line for line in lines if [*parts(line)]), *parts(WORKED[name], 3)]
+    } - {"_"}
+    for hint in exercises._exercises[name].hints:
+        assert not [code for code in written if code in re.sub(r"\s", "", hint)]
+        for example in doctest.DocTestParser().get_examples(hint):
+            assert not forms & {form(part) for part in parts(ast.parse(example.source))}
+
+
+def test_a_hint_that_is_the_solution_is_seen():
+    worked, shown = (
+        ast.parse(code, mode="eval").body
+        for code in (
+            "(everywhere - cached).norm(dim=-1).argmin().item()",
+            "(rows - torch.tensor([2.1, 1.8])).norm(dim=0).argmin().item()",
+        )
+    )
+    assert form(worked) == form(shown) == "(_ - _).norm(dim=_).argmin().item()"

@@ -5,7 +5,8 @@ it pixel by pixel, through the palette that stored pictures get. One that shows 
 data by a function of its name in made_up.py, in the folder of the chapter's tests, and compared with the picture of
 its name beside that. After a change that is meant, look at the new pictures, and keep them:
 
-    make notebooks                                                             those of the notebooks
+    make notebooks                                                             those of the notebooks; where only a
+                                                                               package changed, FRESH=1 make notebooks
     KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py    those of made-up data
 """
 

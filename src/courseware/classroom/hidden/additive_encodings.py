@@ -36,7 +36,7 @@ def sinusoid(answer):
         )
         sine, cosine = pairs(both)[1].unbind(-1)
         speed = torch.atan2(sine, cosine)
-        assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 turns by {speed[0]:g} a position, not by 1"
+        assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 turns by {speed[0]:.9f} a position, not by 1"
         evenly = torch.allclose(speed[1:] ** (d / 2), speed[:-1] ** (d / 2) / base, rtol=1e-6, atol=0)
         assert evenly, (
             f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
@@ -78,10 +78,10 @@ def shift(answer):
             assert matrix.dtype == torch.float64, f"{here} the matrix is {matrix.dtype}"
             moved = sinusoidal(positions + offset, d, dtype=torch.float64)
             away = (encoding @ matrix.T - moved).abs().max()
-            assert away < 1e-6, f"{here} 30 encodings are moved, and miss their places by {away:.2g}"
+            assert away < 1e-9, f"{here} 30 encodings are moved, and miss their places by {away:.2g}"
             square = matrix @ matrix.T - torch.eye(d, dtype=matrix.dtype)
-            assert square.abs().max() < 1e-6, f"{here} the matrix is not orthogonal"
-        assert torch.allclose(answer(3, d) @ answer(4, d), answer(7, d), atol=1e-6), (
+            assert square.abs().max() < 1e-9, f"{here} the matrix is not orthogonal"
+        assert torch.allclose(answer(3, d) @ answer(4, d), answer(7, d), atol=1e-9), (
             f"at d = {d}, 3 and 4 are not 7"
         )
 

@@ -1,7 +1,7 @@
 """Hidden tests of chapter 3: what every right answer has, on inputs that the checks don't use, and no answer.
 
-Each function raises where an answer is wrong. It is copied into a learner's notebook to give marks, and learners
-read it afterwards, so it imports what it needs and holds no solution.
+Each function raises where an answer is wrong, and says what it tried. It is copied into a learner's notebook to give
+marks, and learners read it afterwards, so it imports what it needs and holds no solution.
 """
 
 
@@ -17,27 +17,45 @@ def parts(answer):
         biases = torch.randn(2, head, generator=generator, dtype=torch.float64)
         x[0], e[1] = 0, 0
         got = answer(x, e, *weights, *biases)
-        assert type(got) is torch.Tensor and got.shape == (4, length, length), f"shape for {length} tokens"
+        here = f"with {length} tokens, d = {d} and d_head = {head}"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        assert got.shape == (4, length, length), f"{here} the terms have shape {tuple(got.shape)}"
         query, key = (linear(x + e, w, b) for w, b in zip(weights, biases))
-        assert torch.allclose(got.sum(0) * head**0.5, query @ key.T), f"their sum, d {d} and d_head {head}"
+        away = (got.sum(0) - query @ key.T / head**0.5).abs().max()
+        assert away < 1e-6, f"{here} the sum of the four is {away:.2g} off the scores of x + e"
         plain = answer(x, e, *weights, *(0 * biases))
-        without_content = (
-            plain[0, 0].abs().max() == plain[1, 0].abs().max() == plain[2, :, 0].abs().max() == 0
+        names = (
+            "content with content",
+            "content with position",
+            "position with content",
+            "position with position",
         )
-        assert without_content, "a token whose content is 0, without biases"
-        without_place = plain[3, 1].abs().max() == plain[1, :, 1].abs().max() == plain[2, 1].abs().max() == 0
-        assert without_place, "a token whose position is 0"
-        assert all(part.abs().max() > 0.01 for part in plain), "each of the four without biases"
-        assert torch.allclose(got[3], plain[3]), "position with position, with biases and without"
+        silent = [plain[0, 0], plain[1, 0], plain[2, :, 0]], [plain[1, :, 1], plain[2, 1], plain[3, 1]]
+        for token, what, parts in ((0, "content", silent[0]), (1, "position", silent[1])):
+            for name, part in zip([name for name in names if what in name], parts):
+                left = part.abs().max()
+                assert left < 1e-9, (
+                    f"{here}, without biases, token {token} has no {what}, and {left:.2g} in {name}"
+                )
+        for name, part in zip(names, plain):
+            assert part.abs().max() > 0.01, f"{here}, without biases, all of {name} is 0"
+        same = torch.allclose(got[3], plain[3])
+        assert same, (
+            f"{here} position with position is another one with biases than without: they count as content"
+        )
         louder = answer(3 * x, 5 * e, *weights, *(0 * biases))
         factors = torch.tensor([9.0, 15.0, 15.0, 25.0])[:, None, None]
-        assert torch.allclose(louder, plain * factors), "contents 3 times and positions 5 times as large"
+        for name, part, once, factor in zip(names, louder, plain, factors.flatten().tolist()):
+            grown = torch.allclose(part, factor * once)
+            assert grown, (
+                f"{here}, contents 3 and positions 5 times as large, {name} is not {factor:g} times as large"
+            )
         bias_alone = answer(0 * x, e, *weights, *biases)
         rows, columns = bias_alone[1, :1].expand(length, -1), bias_alone[2, :, :1].expand(-1, length)
-        assert torch.allclose(bias_alone[1], rows), "content with position, where the biases are all content"
-        assert torch.allclose(bias_alone[2], columns), (
-            "position with content, where the biases are all content"
-        )
+        told = f"{here}, where biases are all the content, content with position differs from query to query"
+        assert torch.allclose(bias_alone[1], rows), told
+        told = f"{here}, where biases are all the content, position with content differs from key to key"
+        assert torch.allclose(bias_alone[2], columns), told
 
 
 def joint(answer):
@@ -50,10 +68,12 @@ def joint(answer):
         weights = torch.randn(2, head, d, generator=generator, dtype=torch.float64)
         x, y = torch.randn(2, 9, d, generator=generator, dtype=torch.float64)
         got = answer(*weights)
-        assert type(got) is torch.Tensor and got.shape == (d, d), f"shape for d {d} and d_head {head}"
+        here = f"with d = {d} and d_head = {head}"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        assert got.shape == (d, d), f"{here} M has shape {tuple(got.shape)}"
         queries, keys = (linear(vectors, weight) for vectors, weight in zip((x, y), weights))
-        same = torch.allclose(torch.einsum("ti,ij,tj->t", x, got, y), (queries * keys).sum(-1))
-        assert same, f"nine pairs of vectors, d {d} and d_head {head}"
+        away = (torch.einsum("ti,ij,tj->t", x, got, y) - (queries * keys).sum(-1)).abs().max()
+        assert away < 1e-6, f"{here} the scores of nine pairs of vectors are up to {away:.2g} off"
 
 
 def seen(answer):
@@ -67,14 +87,21 @@ def seen(answer):
         factors = torch.rand(4, generator=generator, dtype=torch.float64) + 0.2
         constants = 5 * torch.randn(4, rows, 1, generator=generator, dtype=torch.float64)
         got = answer(factors[:, None, None] * terms + constants)
-        assert type(got) is torch.Tensor and got.shape == (4,), "shape"
-        assert torch.allclose(got, factors**2 / (factors @ factors)), (
-            "rows of ±1 times a factor for each term"
+        here = f"with {rows} queries and {columns} keys"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        assert got.shape == (4,), f"{here} the shares have shape {tuple(got.shape)}"
+        shares = factors**2 / (factors @ factors)
+        right = torch.allclose(got, shares)
+        assert right, (
+            f"{here}, rows of ±{factors.tolist()} plus a number a row, the shares are {got.tolist()}"
         )
         noise = torch.randn(4, rows, columns, generator=generator, dtype=torch.float64)
-        assert torch.allclose(answer(noise + constants), answer(noise)), "a number more in each row"
-        assert torch.allclose(answer(noise).sum(), torch.tensor(1.0, dtype=torch.float64)), "their sum"
-        assert torch.allclose(answer(noise.flip(0)), answer(noise).flip(0)), "the four in another order"
+        same = torch.allclose(answer(noise + constants), answer(noise))
+        assert same, f"{here} a number more in each row of random terms changes the shares"
+        total = answer(noise).sum()
+        assert abs(total - 1) < 1e-6, f"{here} the shares of random terms sum to {total:.6f}, not to 1"
+        same = torch.allclose(answer(noise.flip(0)), answer(noise).flip(0))
+        assert same, f"{here} random terms in another order have other shares"
 
 
 def realise(answer):
@@ -86,9 +113,11 @@ def realise(answer):
         vectors = torch.randn(count, d, generator=generator, dtype=torch.float64)
         wanted = torch.randn(count, count, generator=generator, dtype=torch.float64)
         got = answer(vectors.clone(), wanted.clone())
-        assert type(got) is torch.Tensor and got.shape == (d, d), f"shape for {count} vectors, d {d}"
-        found = torch.einsum("mi,ij,nj->mn", vectors, got, vectors)
-        assert torch.allclose(found, wanted, atol=1e-6), f"{count} vectors in {d} dimensions"
+        here = f"with {count} vectors in {d} dimensions"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        assert got.shape == (d, d), f"{here} M has shape {tuple(got.shape)}"
+        away = (torch.einsum("mi,ij,nj->mn", vectors, got, vectors) - wanted).abs().max()
+        assert away < 1e-5, f"{here} the scores are up to {away:.2g} off what was wanted"
 
 
 def tied(answer):
@@ -101,8 +130,11 @@ def tied(answer):
         w = torch.randn(out, d, generator=generator, dtype=torch.float64)
         x, e = torch.randn(2, 3, d, generator=generator, dtype=torch.float64)
         got = answer(w.clone())
-        assert type(got) is torch.Tensor and got.shape == (out, 2 * d), f"shape for {out} outputs, d {d}"
-        assert torch.allclose(linear(torch.hstack([x, e]), got), linear(x + e, w)), f"{out} outputs, d {d}"
+        here = f"with {out} outputs and d = {d}"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        assert got.shape == (out, 2 * d), f"{here} the weight has shape {tuple(got.shape)}"
+        away = (linear(torch.hstack([x, e]), got) - linear(x + e, w)).abs().max()
+        assert away < 1e-5, f"{here} x and e side by side give {away:.2g} else than their sum"
 
 
 def untied(answer):
@@ -115,8 +147,10 @@ def untied(answer):
         x, e = torch.randn(2, length, d, generator=generator, dtype=torch.float64)
         w_query, w_key, u_query, u_key = torch.randn(4, head, d, generator=generator, dtype=torch.float64)
         got = answer(x, e, w_query, w_key, u_query, u_key)
-        assert type(got) is torch.Tensor and got.shape == (length, length), f"shape for {length} tokens"
+        here = f"with {length} tokens, d = {d} and d_head = {head}"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        assert got.shape == (length, length), f"{here} the scores have shape {tuple(got.shape)}"
         queries = torch.hstack([linear(x, w_query), linear(e, u_query)])
         keys = torch.hstack([linear(x, w_key), linear(e, u_key)])
-        same = torch.allclose(got, torch.einsum("mi,ni->mn", queries, keys) * (2 * head) ** -0.5)
-        assert same, f"{length} tokens, d {d} and d_head {head}"
+        away = (got - torch.einsum("mi,ni->mn", queries, keys) * (2 * head) ** -0.5).abs().max()
+        assert away < 1e-6, f"{here} the scores are {away:.2g} off those of vectors twice as wide"

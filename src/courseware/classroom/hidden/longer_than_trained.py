@@ -1,7 +1,7 @@
 """Hidden tests of chapter 5: what every right answer has, on inputs that the checks don't use, and no answer.
 
-Each function raises where an answer is wrong. It is copied into a learner's notebook to give marks, and learners
-read it afterwards, so it imports what it needs and holds no solution.
+Each function raises where an answer is wrong, and says what it tried. It is copied into a learner's notebook to give
+marks, and learners read it afterwards, so it imports what it needs and holds no solution.
 """
 
 
@@ -13,12 +13,20 @@ def unseen_weight(answer):
     for length, trained in ((12, 5), (9, 8), (7, 1), (4, 4)):
         weights = torch.rand(length, length, generator=generator, dtype=torch.float64).tril()
         got = answer(weights.clone(), trained)
-        assert type(got) is torch.Tensor and got.shape == (length,)
-        assert (got[:trained] == 0).all()
+        here = f"with {length} tokens and trained = {trained}"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+        assert got.shape == (length,), f"{here} the result has shape {tuple(got.shape)}"
+        assert (got[:trained] == 0).all(), (
+            f"{here} a query within the trained length has weight on new distances"
+        )
         for query in range(trained, length):
-            assert abs(got[query] - weights[query, : query + 1 - trained].sum()) < 1e-12
+            far = weights[query, : query + 1 - trained].sum()  # the keys that stand too far back
+            assert abs(got[query] - far) < 1e-6, (
+                f"{here} query {query} has {far:.6f} on new distances, not {got[query]:.6f}"
+            )
         later = torch.cat([torch.zeros(length, 2, dtype=torch.float64), weights], dim=1)[:, :length]
-        assert not torch.allclose(answer(later, trained), got) or length <= trained
+        moved = not torch.allclose(answer(later, trained), got) or length <= trained
+        assert moved, f"{here}, all keys two places later, the result is the same"
 
 
 def place_needle(answer):
@@ -37,21 +45,33 @@ def place_needle(answer):
             text = torch.randint(FACT_KEYS * (FACT_VALUES + 1), (length,), generator=generator)
             distance, key, value = 1 + draw(length - 1), draw(FACT_KEYS), draw(FACT_VALUES)
             got = answer(text.clone(), distance, key, value)
-            assert type(got) is torch.Tensor and got.shape == text.shape
+            here = f"in a text of {length} with key {key} and value {value} at distance {distance},"
+            assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
+            assert got.shape == text.shape, f"{here} the text has shape {tuple(got.shape)}"
             *before, last = [divmod(token, FACT_VALUES + 1) for token in got.tolist()]
-            assert last == (key, ASK)
-            places = [place for place, token in enumerate(before) if token[0] == key]
-            assert places == [length - 1 - distance] and before[places[0]][1] == value
+            assert last == (key, ASK), f"{here} the last token is not the question"
+            distances = [length - 1 - place for place, token in enumerate(before) if token[0] == key]
+            assert distances == [distance], f"{here} the key is told or asked at the distances {distances}"
+            told = before[-distance][1]
+            assert told == value, f"{here} the fact tells {told}"
+            keys = {token[0] for token in before}
+            assert keys <= set(range(FACT_KEYS)), f"{here} there are tokens with the keys {sorted(keys)}"
             others = [place for place in range(length) if text[place] // (FACT_VALUES + 1) != key]
-            assert sum(bool(got[place] != text[place]) for place in others) <= 2
+            changed = sum(bool(got[place] != text[place]) for place in others)
+            assert changed <= 2, f"{here} {changed} tokens about other keys have changed"
 
 
 def stretched_base(answer):
     """The slowest pair takes scale times as long for a turn as before."""
     for base, d, scale in ((10_000.0, 64, 3.0), (500_000.0, 128, 16.0), (100.0, 6, 1.5), (10_000.0, 32, 1.0)):
         got = float(answer(base, d, scale))
-        before, after = (number ** ((d - 2) / d) for number in (base, got))
-        assert abs(after / (scale * before) - 1) < 1e-9
+        before, after = (abs(number) ** ((d - 2) / d) for number in (base, got))
+        here = f"for base {base:g}, d = {d} and scale {scale:g}, {got!r}"
+        assert got > 0, f"{here} is no base"
+        slower = after / before
+        assert abs(slower / scale - 1) < 1e-8, (
+            f"{here} makes a turn of the slowest pair {slower:.9f} times as long"
+        )
 
 
 def left_alone(answer):
@@ -66,11 +86,16 @@ def left_alone(answer):
         (128, 10_000.0, 2048, 32.0),
         (96, 1e6, 32_768, 20.0),
         (32, 100.0, 512, 4.0),
+        (8, 10_000.0, 440, 7.0),
+        (8, 10_000.0, 439, 7.0),
     ):
         stretched = yarn(one, d, scale=16.0, trained_length=trained, fast=fast, truncate=False, base=base)
         kept = torch.isclose(stretched, angles(one, d, base=base), rtol=1e-12)
-        assert float(answer(d, base, trained, fast)) == int(kept.sum())
-    assert float(answer(64, 10_000.0, 8, 32.0)) == 0
+        got, stay = float(answer(d, base, trained, fast)), int(kept.sum())
+        here = f"for d = {d}, base {base:g}, {trained} positions and fast = {fast:g}"
+        assert got == stay, f"{here} YaRN leaves {stay} pairs alone, not {got:g}"
+    got = float(answer(64, 10_000.0, 8, 32.0))
+    assert got == 0, f"within 8 positions no pair makes 32 turns, and it counts {got:g}"
 
 
 def first_unseen(answer):
@@ -82,7 +107,14 @@ def first_unseen(answer):
     from posenc.rotary import angles
 
     one = torch.tensor(1)
-    for d, base, trained, slower in ((8, 300.0, 20, 3.3), (16, 10_000.0, 48, 1.0), (6, 50.0, 16, 1.7)):
+    for d, base, trained, slower in (
+        (8, 300.0, 20, 3.3),
+        (16, 10_000.0, 48, 1.0),
+        (16, 10_000.0, 44, 1.0),
+        (6, 50.0, 16, 1.7),
+        (8, 300.0, 9, 2.0),
+        (8, 300.0, 5, 2.0),
+    ):
         before = angles(one, d, base=base)
         after = before / torch.linspace(1, slower, d // 2, dtype=torch.float64)
         largest = [speed * (trained - 1) for speed in before.tolist()]
@@ -90,6 +122,9 @@ def first_unseen(answer):
             there = [speed * distance for speed in after.tolist()]
             if any(a > b * (1 + 1e-9) and b < 2 * math.pi for a, b in zip(there, largest)):
                 break
-        assert float(answer(after.clone(), before.clone(), trained)) == distance
+        got = float(answer(after.clone(), before.clone(), trained))
+        here = f"for d = {d}, base {base:g}, {trained} positions, and pairs slowed by 1 to {slower:g}"
+        assert got == distance, f"{here} an angle is new at distance {distance}, not at {got:g}"
     fast = torch.tensor([3.0, 1.0], dtype=torch.float64)
-    assert float(answer(fast.clone(), fast.clone(), 30)) == math.inf
+    got = float(answer(fast.clone(), fast.clone(), 30))
+    assert got == math.inf, f"where all pairs have come round no angle is new, and it returned {got:g}"

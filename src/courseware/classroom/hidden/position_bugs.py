@@ -1,7 +1,7 @@
 """Hidden tests of chapter 8: what every right answer has, on inputs that the checks don't use, and no answer.
 
-Each function raises where an answer is wrong. It is copied into a learner's notebook to give marks, and learners
-read it afterwards, so it imports what it needs and holds no solution.
+Each function raises where an answer is wrong, and says what it tried. It is copied into a learner's notebook to give
+marks, and learners read it afterwards, so it imports what it needs and holds no solution.
 """
 
 
@@ -35,14 +35,19 @@ def steps_apart(answer):
         )
         got = float(got)
         if where is None:
-            assert abs(got) < 1e-9, f"runs with the same probabilities are apart by {got}"
+            assert abs(got) < 1e-9, (
+                f"two runs with the same probabilities, logits {constant:g} apart, are called apart by {got}"
+            )
             continue
         change = []
         for token in tokens[:, where]:
             chance = table[token].softmax(-1)[3].item()
             total = 1 - chance + factor * chance
             change += [abs(math.log(total)), abs(math.log(factor / total))]
-        assert abs(got - max(change)) < 1e-9, f"token 3 made {factor} times as likely at place {where}: {got}"
+        here = f"with token 3 made {factor} times as likely at place {where}"
+        assert abs(got - max(change)) < 1e-6, (
+            f"{here} a log-probability differs by {max(change):.6f}, not by {got:.6f}"
+        )
 
 
 def layout_of(answer):
@@ -104,11 +109,17 @@ def repaired(answer):
             state[f"{part}.bias"] = torch.randn(width, generator=generator, dtype=torch.float64)
         before = {name: rows.clone() for name, rows in state.items()}
         new = answer(state, heads)
-        assert type(new) is dict and all(type(rows) is torch.Tensor for rows in new.values())
+        here = f"with {heads} heads of {d}"
+        assert type(new) is dict, f"{here} it returned no dict"
+        plain = all(type(rows) is torch.Tensor for rows in new.values())
+        assert plain, f"{here} the new state holds something that is no tensor, or a Parameter"
         assert all(torch.equal(state[name], rows) for name, rows in before.items()), (
-            "the old state has changed"
+            f"{here} the old state has changed"
         )
-        assert all(torch.equal(new[f"value.{kind}"], before[f"value.{kind}"]) for kind in ("weight", "bias"))
+        values = all(
+            torch.equal(new[f"value.{kind}"], before[f"value.{kind}"]) for kind in ("weight", "bias")
+        )
+        assert values, f"{here} the values' weight or bias has changed"
         x = torch.randn(7, width, generator=generator, dtype=torch.float64)
         scores = {}
         for layout, weights in (("interleaved", before), ("half_split", new)):
@@ -124,7 +135,7 @@ def repaired(answer):
             )
             scores[layout] = q @ k.mT
         apart = (scores["half_split"] - scores["interleaved"]).abs().max()
-        assert apart < 1e-9, f"{heads} heads of {d}: the scores are off by {apart:.2g}"
+        assert apart < 1e-9, f"{here} the port's scores are {apart:.2g} off those of the first model"
 
 
 def positions_from_mask(answer):
@@ -136,13 +147,18 @@ def positions_from_mask(answer):
         pads = torch.randint(length, (rows, 1), generator=generator)
         real = torch.arange(length) >= pads
         got = answer(real.clone())
-        assert type(got) is torch.Tensor and got.shape == real.shape and not got.is_floating_point()
+        here = f"for a mask of shape {tuple(real.shape)}"
+        assert type(got) is torch.Tensor, f"{here} it returned no tensor"
+        kind = (tuple(got.shape), got.is_floating_point())
+        assert kind == (tuple(real.shape), False), (
+            f"{here} the positions are {got.dtype} of shape {tuple(got.shape)}"
+        )
         for row, (mask, found) in enumerate(zip(real, got)):
             count = int(mask.sum())
             assert found[mask].tolist() == [*range(count)], (
                 f"row {row} with {length - count} pads: {found.tolist()}"
             )
-            assert not found[~mask].any(), f"padding is at {found[~mask].tolist()}"
+            assert not found[~mask].any(), f"the padding of row {row} is at {found[~mask].tolist()}, not at 0"
 
 
 def packing_mask(answer):
@@ -151,8 +167,10 @@ def packing_mask(answer):
 
     for numbers in ([3], [0, 0, 1, 1, 1, 2], [9, 9, 9, 9], [5, 1, 1, 5]):
         got = answer(torch.tensor(numbers))
-        assert type(got) is torch.Tensor and got.dtype == torch.bool
-        assert got.shape == (len(numbers), len(numbers))
+        assert type(got) is torch.Tensor, f"for texts {numbers} it returned no tensor"
+        kind = (tuple(got.shape), got.dtype)
+        wanted = ((len(numbers), len(numbers)), torch.bool)
+        assert kind == wanted, f"for texts {numbers} shape and dtype are {kind}"
         for m, row in enumerate(got.tolist()):
             for n, seen in enumerate(row):
                 allowed = n <= m and numbers[n] == numbers[m]

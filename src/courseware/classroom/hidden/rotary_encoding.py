@@ -42,7 +42,7 @@ def rotary(answer):
         speed = torch.view_as_complex(
             answer(unit.clone(), torch.tensor([1]), base).unflatten(-1, (-1, 2))
         ).angle()[0, 0]
-        assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 at position 1 turns by {speed[0]:g}, not by 1"
+        assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 at position 1 turns by {speed[0]:.9f}, not by 1"
         steps = (speed[1:] / speed[:-1]) ** (d / 2)
         evenly = torch.allclose(steps, torch.tensor(1 / base, dtype=torch.float64), rtol=1e-6)
         assert evenly, (

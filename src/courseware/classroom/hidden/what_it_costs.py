@@ -26,7 +26,7 @@ def rotation_bytes(answer):
         counted = count_bytes(lambda x=x, cos=cos, sin=sin: rotate_with_cat(x, cos, sin)).bytes
         got = float(answer(heads, length, d, dtype.itemsize))
         here = f"for {heads} heads, {length} tokens, d = {d}, {dtype.itemsize} bytes a number"
-        assert got == counted, f"{here} torch was seen to move {counted} bytes, not {got:g}"
+        assert got == counted, f"{here} torch was seen to move {counted} bytes, not {got!r}"
 
 
 def time_kernel(answer):

@@ -7,16 +7,16 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.additive import shift_matrix, sinusoidal
-from posenc.exercises import Answer, exercise, wrong
+from posenc.additive import frequencies, shift_matrix, sinusoidal
+from posenc.exercises import Answer, difference, exercise, wrong
 
 
 @exercise(
     "Write 7 and 8 as binary numbers, one below the other. Which digits differ?",
     "Adding 1 turns every 1 at the end into a 0, and the 0 before them into a 1.",
-    """Two numbers differ in the digits that are 1 in their exclusive or:
->>> bin(5 ^ 6)
-'0b11'""",
+    """Written with as many digits, zeros in front, two neighbours can be compared digit by digit:
+>>> f"{5:04b}", f"{6:04b}"
+('0101', '0110')""",
     well_done="a step of one position can be as long as the whole code.",
 )
 def flipped_digits(answer: Answer) -> None:
@@ -55,10 +55,9 @@ def flipped_digits(answer: Answer) -> None:
 @exercise(
     "The angle of pair i at position p is p / base^(2i/d). Make a matrix of angles first, (T, d/2).",
     "Stack sines and cosines along a new last axis, then flatten the last two axes.",
-    """In both layouts each angle needs its sine and its cosine:
->>> angles = torch.tensor([[0.0, 0.5]])
->>> torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).numpy().round(2).tolist()
-[[0.0, 1.0, 0.47999998927116394, 0.8799999952316284]]""",
+    """A new last axis puts what belongs together side by side; its rows, one after the other, are the two in turns:
+>>> torch.stack([torch.tensor([1, 3]), torch.tensor([2, 4])], dim=-1).tolist()
+[[1, 2], [3, 4]]""",
     well_done="these are the paper's numbers in the paper's order.",
 )
 def sinusoid(answer: Answer) -> str | None:
@@ -77,12 +76,16 @@ def sinusoid(answer: Answer) -> str | None:
                     f"the base is wrong: for base {base:g} these are the waves of base {other:.0f}; use the argument"
                 )
         if not _equal(got, _waves(positions, width, base)):
+            near = min(_layouts(_waves(positions, width, base)), key=lambda waves: (got - waves).abs().mean())
             wrong(
-                "these are not sine and cosine of p / base^(2i/d): compare with a hand calculation for i = 1"
+                f"these are not sine and cosine of p / base^(2i/d). For base {base:g} and the positions "
+                f"{positions.tolist()}, {difference(got, near)}"
             )
     far = torch.tensor([1_000_000])
     if not _equal(answer.tensor(far, width, 50.0, shape=(1, width)), _waves(far, width, 50.0), within=1e-6):
         wrong("right near 0, wrong at position 1,000,000: compute exponents and angles in torch.float64")
+    if not _equal(got, _waves(positions, width, base), within=1e-9):
+        wrong("right to six digits: it is rounded to float32 on the way, so make all of it in torch.float64")
     if not torch.allclose(got, _waves(positions, width, base), rtol=0, atol=1e-4):
         return (
             "all sines, then all cosines: the half-split layout of several libraries. The paper's is interleaved, "
@@ -93,8 +96,11 @@ def sinusoid(answer: Answer) -> str | None:
 
 def _equal(got: Tensor, waves: Tensor, *, within: float = 1e-4) -> bool:
     """In the interleaved layout or in the half-split one."""
-    halves = waves.unflatten(-1, (-1, 2)).mT.flatten(-2)
-    return any(torch.allclose(got, layout, rtol=0, atol=within) for layout in (waves, halves))
+    return any(torch.allclose(got, layout, rtol=0, atol=within) for layout in _layouts(waves))
+
+
+def _layouts(waves: Tensor) -> tuple[Tensor, Tensor]:
+    return waves, waves.unflatten(-1, (-1, 2)).mT.flatten(-2)
 
 
 def _bases(encoding: Tensor) -> list[float]:
@@ -168,16 +174,17 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 @exercise(
     "Which pair is the slowest? There are d/2 of them, and they count from 0.",
     "A wave sin(p·f) has come round when p·f = 2π.",
-    """The second of two pairs, d = 4 and base 100:
->>> round(2 * math.pi * 100 ** (2 * 1 / 4), 2)
-62.83""",
+    """The exponents of the four pairs of d = 8. Which of them is the last for another d?
+>>> [2 * i / 8 for i in range(4)]
+[0.0, 0.25, 0.5, 0.75]""",
     well_done="2π times base^((d-2)/d): near the base for a large d, and never there.",
 )
 def longest_wavelength(answer: Answer) -> None:
     for width, base in ((512, 10_000.0), (4, 100.0), (2, 10_000.0)):
         got = answer.number(width, base)
         same = partial(math.isclose, got, rel_tol=1e-9)
-        if same(2 * math.pi * base ** ((width - 2) / width)):
+        right = 2 * math.pi * base ** ((width - 2) / width)
+        if same(right):
             continue
         if same(2 * math.pi * base):
             wrong("that is base·2π, where the exponent would be 1: the last pair has exponent (d - 2)/d")
@@ -189,9 +196,12 @@ def longest_wavelength(answer: Answer) -> None:
             wrong("slow waves are long: the exponent has the wrong sign")
         if same(2 * math.pi):
             wrong("that is the shortest one, of pair 0: the last pair is the slowest")
-        if math.isclose(got, 2 * math.pi * base ** ((width - 2) / width), rel_tol=1e-2):
+        if math.isclose(got, right, rel_tol=1e-2):
             wrong("right to a few digits: don't round, and use Python floats or torch.float64")
-        wrong(f"for d = {width} and base {base:g} pair {width // 2 - 1} does not come round after {got:g}")
+        wrong(
+            f"for d = {width} and base {base:g}, pair {width // 2 - 1} has made {got / right:.3g} turns after {got:g} "
+            "positions, not 1"
+        )
 
 
 @exercise(
@@ -232,20 +242,34 @@ def shift(answer: Answer) -> None:
         if same(got[:2, :2], first) and same(got[2:, 2:], torch.eye(width - 2, dtype=got.dtype)):
             wrong("only pair 0 turns: every pair needs its block")
         if same(got @ encoding[0], sinusoidal(torch.tensor(offset), width, dtype=torch.float64)):
-            wrong(f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): S must not depend on p")
+            wrong(
+                f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): PE(0) is (0, 1) in every pair, which "
+                "tests the second column of each block alone, so look at the first"
+            )
         if not same(got @ got.T, torch.eye(width, dtype=got.dtype)):
             wrong("the matrix is not orthogonal: each block needs cos twice, and sin with both signs")
-        wrong(f"S PE(p) is not PE(p + {offset}): check the angle of each pair")
+        for pair, speed in enumerate(frequencies(width).tolist()):
+            block = got[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]
+            if not same(block, shift_matrix(offset, width)[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]):
+                wrong(
+                    f"S PE(p) is not PE(p + {offset}): the block of pair {pair} turns by "
+                    f"{math.atan2(block[0, 1], block[0, 0]):.3g}, and {offset} / base^(2·{pair}/d) is {offset * speed:.3g}"
+                )
+    got = answer.tensor(120, 12, shape=(12, 12))
+    if not torch.allclose(got, shift_matrix(120, 12), rtol=0, atol=1e-9):
+        wrong(
+            f"right for d = 8, and for d = 12 and an offset of 120 {difference(got, shift_matrix(120, 12))}"
+        )
 
 
 @exercise(
     "You want (x + e) W = x, so x W = x for every token and e W = 0 for every encoding.",
     "Stack tokens and encodings to (V + L, d). W must send that to the tokens stacked on zeros.",
-    """The pseudo-inverse solves both @ W = wanted, here for two rows:
->>> both = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
->>> wanted = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
->>> (both @ (torch.linalg.pinv(both) @ wanted)).round().abs().tolist()
-[[2.0, 0.0], [0.0, 0.0]]""",
+    """A pseudo-inverse stands where an inverse would. It leaves all that the rows span as it was, however many
+rows there are:
+>>> rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+>>> torch.linalg.pinv(rows).shape, (rows @ torch.linalg.pinv(rows) @ rows).round().tolist()
+(torch.Size([2, 3]), [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])""",
     well_done="one matrix gives back the token, and what it takes away is the position.",
 )
 def separate(answer: Answer) -> None:
@@ -294,10 +318,10 @@ def separate(answer: Answer) -> None:
 @exercise(
     "How long is a row of the table, and how long is an encoding? Compare both with √d.",
     "Section 3.4 of the paper multiplies the token vectors, before anything is added.",
-    """With d = 4, a row of length 1 grows to length 2:
->>> row = torch.tensor([0.5, -0.5, 0.5, 0.5])
->>> (math.sqrt(4) * row).norm().item()
-2.0""",
+    """Lengths in four dimensions, of a row and of the first encodings. How long is the row to be?
+>>> from posenc.additive import sinusoidal
+>>> torch.tensor([0.5, -0.5, 0.5, 0.5]).norm().item(), sinusoidal(torch.arange(2), 4).norm(dim=-1).tolist()
+(1.0, [1.4142135381698608, 1.4142135381698608])""",
     well_done="tokens of length √d and encodings of length √(d/2) can be heard together.",
 )
 def embed(answer: Answer) -> None:
@@ -334,4 +358,6 @@ def embed(answer: Answer) -> None:
         if width == 36 and same(4 * x + e):
             wrong("right for d = 16, wrong for d = 36: the factor is √d and not always 4")
         if not same(root * x + e):
-            wrong("this is not √d · token + encoding of its position")
+            wrong(
+                f"this is not √d · token + encoding of its position: for d = {width}, {difference(got, root * x + e)}"
+            )

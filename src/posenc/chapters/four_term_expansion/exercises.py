@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 from posenc.terms import FourTerms, four_terms
 
 ORDER = "content with content, content with position, position with content, position with position"
@@ -22,12 +22,12 @@ def _parts(x, e, w_query, w_key, b_query=None, b_key=None) -> Tensor:
 
 @exercise(
     "Make four small things first: the query and the key of the content, the query and the key of the position.",
-    "nn.Linear stores (out, in), so a query is x @ w_query.T + b_query. The position's query has no bias, "
-    "or the sum would hold it twice.",
-    """Each term is one of two queries against one of two keys, and then over √d_head:
->>> q, k = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]])
->>> (q @ k.T).tolist()
-[[11.0, 2.0]]""",
+    "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. The position's query "
+    "has none, or the sum would hold it twice.",
+    """Each term is one of the two queries against one of the two keys, and then over √d_head. A double loop has them in
+the order of the table:
+>>> [f"{one}-{other}" for one in ("content", "position") for other in ("content", "position")]
+['content-content', 'content-position', 'position-content', 'position-position']""",
     well_done="four matrices, and their sum is the score.",
 )
 def parts(answer: Answer) -> None:
@@ -75,10 +75,12 @@ def parts(answer: Answer) -> None:
             wrong("query and key have changed places: the first vector takes w_query, the second w_key")
         if torch.allclose(got.sum(0), right.sum(0), atol=1e-6):
             wrong(f"the sum is the score, but the parts are not in the order: {ORDER}")
-        name = next(
-            n for n, a, b in zip(FourTerms._fields, got, right) if not torch.allclose(a, b, atol=1e-6)
-        )
-        wrong(f"the term {name.replace('_', ' with ')} is not right: write that product out for two tokens")
+        for name, one, other in zip(FourTerms._fields, got, right):
+            if not torch.allclose(one, other, atol=1e-6):
+                wrong(
+                    f"the term {name.replace('_', ' with ')} is not right: with d_head = {head}, {difference(one, other)}. "
+                    "Write that product out for two tokens"
+                )
 
 
 def _both_biased(x, e, w_query, w_key, b_query, b_key) -> Tensor:
@@ -89,10 +91,8 @@ def _both_biased(x, e, w_query, w_key, b_query, b_key) -> Tensor:
 @exercise(
     "Write the query as W_q x and the key as W_k y, both columns. Their dot product is (W_q x)ᵀ (W_k y).",
     "The transpose of a product turns its order round: (W_q x)ᵀ = xᵀ W_qᵀ.",
-    """So the d_head rows are summed over, and d by d numbers are left:
->>> w = torch.tensor([[1.0, 2.0, 3.0]])
->>> (w.T @ w).shape
-torch.Size([3, 3])""",
+    "Which two matrices now stand between xᵀ and y? Look at the shape: with d_head = 2 and d = 6, M is 6 by 6; the other "
+    "way round, 2 by 2.",
     well_done="one matrix that both contents and positions have to pass through.",
 )
 def joint(answer: Answer) -> None:
@@ -113,16 +113,16 @@ def joint(answer: Answer) -> None:
             wrong("the 1/√d_head is not part of it here: the score is xᵀ M y / √d_head")
         if same((right + right.T) / 2):
             wrong("that is its symmetric half: word A may want word B without being wanted by it")
-        wrong("xᵀ M y is not (W_q x)ᵀ (W_k y)")
+        wrong(f"xᵀ M y is not (W_q x)ᵀ (W_k y): for weights of shape ({head}, 6), {difference(got, right)}")
 
 
 @exercise(
     "A number that is added to a whole row of scores changes no weight in it. Take such numbers off first.",
     "Subtract from each row its mean, then compare the sums of squares of the four.",
-    """A row that is constant holds nothing for the softmax:
->>> row = torch.tensor([[5.0, 5.0, 5.0]])
->>> (row - row.mean(dim=-1, keepdim=True)).square().sum().item()
-0.0""",
+    """A sum or a mean that keeps its axis can stand beside what it was taken of; a sum may run over several axes:
+>>> numbers = torch.tensor([[1.0, 3.0], [4.0, 8.0]])
+>>> numbers.mean(dim=-1, keepdim=True).tolist(), numbers.sum(dim=(-1, -2)).item()
+([[2.0], [6.0]], 16.0)""",
     well_done="four numbers with sum 1, and the constants of a query do not count.",
 )
 def seen(answer: Answer) -> None:
@@ -152,17 +152,15 @@ def seen(answer: Answer) -> None:
         wrong("it divides by the energy of the sum, in which terms cancel: divide by the four energies' sum")
     if same(centred.square().sum((-1, -2))):
         wrong("those are the energies: divide by their sum, so that they add up to 1")
-    wrong("these are not the shares of the centred terms' sums of squares")
+    wrong(
+        f"these are not the shares of the centred terms' sums of squares: {difference(got, share(centred))}"
+    )
 
 
 @exercise(
     "You want S M Sᵀ = wanted, with the vectors as rows of S. Undo S on the left, then Sᵀ on the right.",
     "torch.linalg.pinv(S) @ S is not the identity, but S @ torch.linalg.pinv(S) is, if the rows are independent.",
-    """The right side needs the transpose, as Sᵀ stands there:
->>> S = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
->>> back = torch.linalg.pinv(S)
->>> (S @ back @ torch.tensor([[1.0, 2.0], [3.0, 4.0]]) @ back.T @ S.T).round().tolist()
-[[1.0, 2.0], [3.0, 4.0]]""",
+    "(S A)ᵀ = Aᵀ Sᵀ. So where S A is the identity, which matrix undoes Sᵀ from the other side?",
     well_done="independent vectors are enough, at any angle; what a small one costs comes next.",
 )
 def realise(answer: Answer) -> None:
@@ -186,15 +184,16 @@ def realise(answer: Answer) -> None:
         unit = torch.nn.functional.normalize(vectors, dim=-1)
         if near(got, unit.T @ wanted @ unit):
             wrong("length 1 is not enough: the vectors are not at right angles, so use torch.linalg.pinv")
-        wrong("vectors @ M @ vectors.T is not wanted")
+        wrong(
+            f"vectors @ M @ vectors.T is not wanted: with {count} vectors in 8 dimensions, "
+            f"{difference(vectors @ got @ vectors.T, wanted)}"
+        )
 
 
 @exercise(
     "Write (x + e) Wᵀ as two products. Which matrix does x meet, and which does e?",
     "The new weight reads 2·d numbers: its first d columns meet x, its last d columns meet e.",
-    """Columns side by side are torch.cat along the last axis:
->>> torch.cat([torch.tensor([[1], [2]]), torch.tensor([[3], [4]])], dim=-1).tolist()
-[[1, 3], [2, 4]]""",
+    "In x Wᵀ + e Wᵀ, does anything treat x and e differently? What does that say of the two halves?",
     well_done="addition is concatenation whose two halves share their weights.",
 )
 def tied(answer: Answer) -> None:
@@ -213,7 +212,10 @@ def tied(answer: Answer) -> None:
         wrong("that is the weight of x - e")
     if same(w.repeat_interleave(2, dim=-1)):
         wrong("columns alternate: the first d columns meet x, the last d meet e")
-    wrong("torch.cat([x, e], dim=-1) @ new.T is not (x + e) @ w.T")
+    wrong(
+        "torch.cat([x, e], dim=-1) @ new.T is not (x + e) @ w.T: compare what x meets, the first 5 columns, and what e "
+        f"meets, the last 5; {difference(got, torch.cat([w, w], dim=-1))}"
+    )
 
 
 @exercise(
@@ -245,4 +247,6 @@ def untied(answer: Answer) -> None:
         wrong("the cross terms are still in: keep content with content and position with position")
     if same((u[0] + w[3]) / math.sqrt(2)):
         wrong("the weights are exchanged: content takes w, position takes u")
-    wrong("this is not (content with content by w + position with position by u) / √2")
+    wrong(
+        f"this is not (content with content by w + position with position by u) / √2: {difference(got, right)}"
+    )

@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 from posenc.rotary import angles
 from posenc.tasks import ASK, FACT_KEYS, FACT_VALUES, fact_batch, fact_token
 
@@ -15,10 +15,9 @@ TURN = 2 * math.pi
 @exercise(
     "A row is a query m, a column a key n. How far is the key from the query?",
     "Training with texts of T tokens has shown the distances 0 to T - 1, so T is the first new one.",
-    """Distances of four positions, and which of them are 2 or more:
->>> places = torch.arange(4)
->>> (places[:, None] - places >= 2).int().tolist()
-[[0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]""",
+    """Numbers times a comparison keep those for which it is true:
+>>> (torch.tensor([[0.2, 0.3, 0.5]]) * (torch.tensor([2, 1, 0]) > 0)).tolist()
+[[0.20000000298023224, 0.30000001192092896, 0.0]]""",
     well_done="this is the weight that nothing in training has ever put right.",
 )
 def unseen_weight(answer: Answer) -> None:
@@ -69,7 +68,10 @@ def unseen_weight(answer: Answer) -> None:
                 wrong(message)
         if same((weights * (distance >= trained)).mean(dim=-1)):
             wrong("that is a mean over all keys: the weights of a row add up to 1, so take their sum")
-        wrong("row m should be the sum of its weights on the keys with m - n ≥ trained")
+        wrong(
+            f"row m should be the sum of its weights on the keys with m - n ≥ trained: for {length} tokens and trained = "
+            f"{trained}, {difference(got, share(distance >= trained))}"
+        )
 
 
 @exercise(
@@ -84,7 +86,8 @@ def unseen_weight(answer: Answer) -> None:
 )
 def place_needle(answer: Answer) -> None:
     generator = torch.Generator().manual_seed(52)
-    for length, distance, key, value in ((40, 12, 3, 5), (64, 63, 0, 0), (30, 1, 15, 11)):
+    every_key = ((30, 4, key, 9) for key in range(FACT_KEYS))
+    for length, distance, key, value in ((40, 12, 3, 5), (64, 63, 0, 0), (30, 1, 15, 11), *every_key):
         text = fact_batch(generator, seeds=1, newest=True, batch=1, length=length)[0][0, 0]
         text[length // 2] = fact_token(torch.tensor(key), 7)  # there is always one that has to go
         got = answer.tensor(text, distance, key, value, shape=(length,), dtype=torch.long)
@@ -112,7 +115,8 @@ def place_needle(answer: Answer) -> None:
         if told[distance] != value:
             wrong(f"the fact tells value {told[distance]}, expected {value}")
         wrong(
-            f"the key is told or asked {len(told)} times before the question: only the needle may be about it"
+            f"key {key} is told or asked {len(told)} times before the question: only the needle may be about it, and what "
+            "else was gets another key"
         )
 
 
@@ -129,8 +133,11 @@ def stretched_base(answer: Answer) -> None:
     for base, head_dim, scale in ((10_000.0, 16, 4.0), (500.0, 4, 2.5)):
         got = answer.number(base, head_dim, scale)
         same = partial(math.isclose, got, rel_tol=1e-9)
-        if same(base * scale ** (head_dim / (head_dim - 2))):
+        right = base * scale ** (head_dim / (head_dim - 2))
+        if same(right):
             continue
+        if math.isclose(got, right, rel_tol=1e-3):
+            wrong(f"{got!r} is right to a few digits: don't round, and use Python floats")
         for exponent, message in (
             (
                 1,
@@ -150,16 +157,17 @@ def stretched_base(answer: Answer) -> None:
             if same(base * scale**exponent):
                 wrong(message)
         slowest = (got / base) ** (-(head_dim - 2) / head_dim) if got > 0 else math.nan
-        wrong(f"the slowest pair now turns at {slowest:.3g} of its speed, not at 1/{scale:g}")
+        wrong(
+            f"for base {base:g} and d = {head_dim}, the slowest pair now turns at {slowest:.3g} of its speed, not at "
+            f"1/{scale:g} of it"
+        )
 
 
 @exercise(
     "How many radians has pair i turned after trained_length positions? And how many whole turns is that?",
     "A whole turn is 2π. The fast pairs come first, so the number of them says which they are.",
-    """Turns within 4096 positions of the five fastest pairs of a head of 10, base 10,000:
->>> from posenc.rotary import angles
->>> [round(turns, 1) for turns in (angles(torch.tensor(4096), 10) / (2 * math.pi)).tolist()]
-[651.9, 103.3, 16.4, 2.6, 0.4]""",
+    "An example: within 4096 positions the five pairs of a head of 10, base 10,000, make 651.9, 103.3, 16.4, 2.6 and 0.4 "
+    "turns. With fast = 32, two of them stay as they are.",
     well_done="these pairs know every angle by heart, so YaRN does not touch them.",
 )
 def left_alone(answer: Answer) -> None:
@@ -167,14 +175,27 @@ def left_alone(answer: Answer) -> None:
         (128, 10_000.0, 4096, 32.0),
         (64, 500_000.0, 8192, 32.0),
         (16, 1e4, 32, 1.0),
+        (16, 1e4, 32, 5.0),
+        (16, 1e4, 31, 5.0),
     ):
         got = answer.number(head_dim, base, trained, fast)
-        turns = angles(torch.tensor(trained), head_dim, base=base) / TURN
-        right = int((turns > fast).sum())
+
+        def number(positions: int) -> int:
+            return int((angles(torch.tensor(positions), head_dim, base=base) / TURN > fast).sum())
+
+        turns, right = angles(torch.tensor(trained), head_dim, base=base) / TURN, number(trained)
         if got == right:
             continue
         pairs = head_dim // 2
-        for number, message in (
+        for mistaken, message in (
+            (
+                number(trained - 1),
+                f"that counts the turns within {trained - 1} positions, and trained is {trained}",
+            ),
+            (
+                number(trained + 1),
+                f"that counts the turns within {trained + 1} positions, and trained is {trained}",
+            ),
             (int((turns * TURN > fast).sum()), "that counts radians as turns: a turn is 2π radians"),
             (
                 pairs - right,
@@ -198,20 +219,24 @@ def left_alone(answer: Answer) -> None:
                 "a wavelength of `fast` positions has come round trained_length / fast times by the end, not `fast` times",
             ),
         ):
-            if got == number:
+            if got == mistaken:
                 wrong(message)
         wrong(
             f"{got:g} of {pairs} pairs, expected those that turn more than {fast:g} times within {trained} positions"
         )
 
 
+def _speeds(*speeds: float) -> torch.Tensor:
+    return torch.tensor(speeds, dtype=torch.float64)
+
+
 @exercise(
     "One pair first. Training showed it the angles up to speed · (trained_length - 1).",
     "If that is a whole turn or more, it has met every angle, and nothing is new to it.",
-    """A pair of 0.1 radians a position, trained on 32, has seen 3.1 radians. Slowed by 4, it passes them at:
->>> seen = 0.1 * 31
->>> math.floor(seen / (0.1 / 4) + 1e-9) + 1
-125""",
+    """A pair of 0.1 radians a position, trained on 32, has seen 3.1 radians. Slowed by 4 it reaches them at distance 124
+and passes them at 125. Floating point may say less than 124, so allow for a little before you round down:
+>>> 3.1 / (0.1 / 4), 0.3 / 0.1
+(124.0, 2.9999999999999996)""",
     well_done="the number that a configuration gives away before anyone has run it.",
 )
 def first_unseen(answer: Answer) -> None:
@@ -222,6 +247,9 @@ def first_unseen(answer: Answer) -> None:
         (plain / 7.9, plain, 32, "with all speeds divided by 7.9"),
         (angles(one, 16, base=10_000.0 * 7.9 ** (16 / 14)), plain, 32, "with NTK's larger base"),
         (angles(one, 16, base=4.0), angles(one, 16, base=4.0), 64, "where every pair has come round"),
+        (plain, plain, 30, "with the angles as trained on 30 positions"),
+        (_speeds(0.3, 0.03), _speeds(0.3, 0.05), 16, "where a pair has turned by 4.5 radians"),
+        (_speeds(0.5, 0.04), _speeds(0.5, 0.05), 17, "where a pair has turned by 8 radians"),
     ):
         got = answer(speeds, trained_speeds, trained)
         if isinstance(got, torch.Tensor) and got.numel() == 1:
@@ -232,14 +260,21 @@ def first_unseen(answer: Answer) -> None:
             )
         seen = trained_speeds * (trained - 1)
 
-        def first(reach, turned, pick=torch.min):
-            there = ((reach / speeds + 1e-9).floor() + 1)[~turned]
+        def first(reach, turned, pick=torch.min, more=1e-9):
+            there = ((reach / speeds + more).floor() + 1)[~turned]
             return pick(there).item() if len(there) else math.inf
 
         right = first(seen, seen >= TURN)
         if got == right:
             continue
         for value, message in (
+            (
+                first(seen, seen >= TURN, more=0),
+                f"{name}, {got:g} instead of {right:g}: a quotient that should be whole came out a little less, so allow for "
+                "that before you round down",
+            ),
+            (first(seen, seen >= math.pi), f"{name}: it has come round after 2π, not after π"),
+            (first(seen, seen >= 3 * math.pi), f"{name}: it has come round after 2π already"),
             (
                 first(seen, torch.zeros_like(seen, dtype=torch.bool)),
                 f"{name}: the pairs that have come round in training know every angle; leave them out",

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import causal_bias
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 from posenc.terms import layer_norm_parts
 
 
@@ -21,8 +21,8 @@ def _near(one: Tensor, other: Tensor) -> bool:
 @exercise(
     "A row's own score stands on the diagonal: query m and key m.",
     "Subtract from each row m the number scores[m, m]. It has to stand beside the whole row, so it needs a second axis.",
-    """diagonal() takes the numbers, [:, None] makes a column of them:
->>> torch.tensor([[1., 2.], [3., 4.]]).diagonal()[:, None]
+    """[:, None] makes a column of numbers in a row:
+>>> torch.tensor([1., 4.])[:, None]
 tensor([[1.],
         [4.]])""",
     well_done="no weight of the softmax has changed, and what is left can be compared from row to row.",
@@ -46,7 +46,10 @@ def less_own(answer: Answer) -> None:
             )
         if _same(got.softmax(-1), scores.softmax(-1)):
             wrong("the weights are the same, but what you took off is not the score at the query's own place")
-        wrong("the weights of the softmax have changed: take one number off each row")
+        wrong(
+            "the weights of the softmax have changed: take one number off each row, its own score; now "
+            f"{difference(got, scores - own[:, None])}"
+        )
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
@@ -56,7 +59,8 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 @exercise(
     "Two numbers make a text: where it starts, and how far it steps from place to place. Each has p values.",
-    "The token at place i is (start + step · i) modulo p. Over all pairs of start and step that gives p² texts.",
+    "Going on by the same step from place to place, modulo p, two texts that agree at two places have the same start and "
+    "the same step.",
     """cartesian_prod gives all pairs, and a column beside a row gives a table:
 >>> torch.tensor([[0], [1]]) + torch.tensor([[0, 2, 4]])
 tensor([[0, 2, 4],
@@ -79,7 +83,8 @@ def pair_texts(answer: Answer) -> None:
                     )
                 if len(pairs) < p * p:
                     wrong(
-                        f"for p = {p}, places {n} and {m} meet {len(pairs)} of the {p * p} pairs of tokens: all, once"
+                        f"for p = {p}, places {n} and {m} meet {len(pairs)} of the {p * p} pairs of tokens: they have to "
+                        "meet all of them, each once"
                     )
 
 
@@ -87,9 +92,9 @@ def pair_texts(answer: Answer) -> None:
     "Average away what is not asked for: the two tokens. Then leave out what the softmax leaves out.",
     "The mean over the first two axes is left with a row for each query's place. What is the same for all keys of a "
     "row changes no weight.",
-    """mean takes several axes at once:
->>> torch.arange(8.0).view(2, 2, 2).mean((0, 1))
-tensor([3., 4.])""",
+    """mean takes several axes at once, here the first and the last:
+>>> torch.arange(8.0).view(2, 2, 2).mean((0, 2))
+tensor([2.5000, 4.5000])""",
     well_done="this is what the share of position → position is made of.",
 )
 def place_part(answer: Answer) -> None:
@@ -108,7 +113,8 @@ def place_part(answer: Answer) -> None:
                 "you subtracted the mean of each column: that is what all queries prefer, and the softmax sees it"
             )
         wrong(
-            "average over both tokens, the first two axes, and subtract from each row its mean over the keys"
+            "average over both tokens, the first two axes, and subtract from each row its mean over the keys: for a table "
+            f"of shape {shape}, {difference(got, mean - mean.mean(1, keepdim=True))}"
         )
 
 
@@ -146,12 +152,15 @@ def norm_parts(answer: Answer) -> None:
             wrong("eps is missing: it is added to the variance, under the root")
         if _near(got.sum(0), expected.sum(0)):
             wrong("the sum is right, but the summands are not: each keeps what comes from it alone")
-        wrong("they don't sum to LayerNorm(x + e) without its bias")
+        wrong(
+            "they don't sum to LayerNorm(x + e) without its bias: of the sum, "
+            f"{difference(got.sum(0), expected.sum(0))}"
+        )
 
 
 @exercise(
     "Ask what is in every query, whatever its token and its place: what biases add, and what all contents share.",
-    "The mean content and LayerNorm's bias go through the query's weight; the query's own bias is added after it.",
+    "Two of the three parts are vectors of the model's width, and go through the query's weight. Which one comes after it?",
     """A Linear with weight W makes W v of a vector v:
 >>> torch.tensor([[1., 2.], [0., 1.]]) @ torch.tensor([1., 1.])
 tensor([3., 1.])""",
@@ -178,12 +187,17 @@ def constant_query(answer: Answer) -> None:
             got, weight @ (content.sum(0) + norm_bias) + bias
         ):
             wrong("take the mean over the tokens, and put LayerNorm's bias through the weight")
-        wrong("it is not what all queries share: W (mean content + LayerNorm's bias) + the query's bias")
+        right = weight @ (mean + norm_bias) + bias
+        wrong(
+            "it is not what all queries share, which comes from the mean content, LayerNorm's bias and the query's bias: "
+            f"for a weight of shape {(head, d)}, {difference(got, right)}"
+        )
 
 
 @exercise(
     "Read a pair of dimensions as a complex number. Turning it is one multiplication by e^iθ.",
-    "The θ that fits all of them best is the angle of the sum of conj(before) · after.",
+    "For one vector, conj(before) · after is a number with the angle θ, and the longer the vectors, the larger it is. Put "
+    "those of all vectors together before you take an angle.",
     """atan2 gives the angle, with its sign:
 >>> math.atan2(1.0, 0.0) / math.pi
 0.5""",
@@ -206,6 +220,10 @@ def turn_between(answer: Answer) -> None:
             wrong(
                 "right size, wrong way round: positive is counter-clockwise, from the first dimension to the second"
             )
+        if abs(got - exact) < 0.01:
+            wrong(f"{got!r} is right to a few digits: don't round, and stay in float64")
+        if abs(got - (_complex(before) * _complex(after)).sum().angle().item()) < 1e-9:
+            wrong("that is the angle of before · after, where angles add up: take conj(before), or divide")
         if abs(got - math.degrees(exact)) < 1e-6:
             wrong("that is in degrees: return radians")
         each = torch.atan2(cross, dot)
@@ -218,3 +236,7 @@ def turn_between(answer: Answer) -> None:
         if exact < 0 and abs(got + exact) < 0.2:
             wrong("an arc cosine does not know which way it turned: use atan2 of the sines and the cosines")
         wrong(f"these eight vectors turn by {exact:.3f} radians, and it returned {got:.3f}")
+
+
+def _complex(pairs: Tensor) -> Tensor:
+    return torch.view_as_complex(pairs.contiguous())

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attention, causal_bias
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, shown, wrong
 
 
 @exercise(
@@ -35,13 +35,19 @@ def hide_the_future(answer: Answer) -> None:
     if bias[future.mT].lt(-1e4).all() and bias[future].eq(0).all():
         wrong("the past is hidden and the future is visible: rows are queries, columns are keys")
     if not bias[future].lt(-1e4).all():
+        row, key = (future & (bias >= -1e4)).nonzero()[0].tolist()
         wrong(
-            "a later key still gets weight: the bias is added before the softmax, so hiding takes -math.inf"
+            f"a later key still gets weight: key {key} has the bias {bias[row, key]:g} for query {row}. It is added "
+            "before the softmax, so hiding takes -math.inf"
         )
     if bias.diagonal().lt(-1e4).any():
         wrong("a token cannot see itself: row 0 then sees nothing, and its softmax is NaN")
     if bias[~future].ne(0).any():
-        wrong("a visible key gets a bias other than 0: that changes its weight")
+        row, key = (~future & (bias != 0)).nonzero()[0].tolist()
+        wrong(
+            f"a visible key gets a bias other than 0: key {key} has {bias[row, key]:g} for query {row}, and that changes "
+            "its weight"
+        )
     tail = answer.tensor(1, 4, shape=(1, 4), dtype=torch.float32)
     if tail[0, 1:].lt(-1e4).any():
         wrong(
@@ -104,9 +110,11 @@ def next_row(answer: Answer) -> None:
         wrong("the new token's key is made with another matrix: it is new @ w_key")
     if same(output(keys[-1:], keys[-1:])) or same(output(keys[-1:], query[-1:])):
         wrong("the new token's value is made with another matrix: it is new @ w_value")
-    if not same(attention(query[-1:], keys, values)[0]):
+    right = attention(query[-1:], keys, values)[0]
+    if not same(right):
         wrong(
-            "this is not softmax(q·k / √d) over all 8 keys, times the 8 values: check each of the three steps"
+            "this is not softmax(q·k / √d) over all 8 keys, times the 8 values: check each of the three steps "
+            f"({difference(row, right)})"
         )
 
 
@@ -146,7 +154,11 @@ def unpermute(answer: Answer) -> None:
             wrong(
                 "it sorts the numbers, which loses what belonged together: send back whole rows, by the inverse of p"
             )
-        wrong("the rows are neither in the order of x nor in that of x[p]")
+        if not all(any(torch.equal(row, other) for other in layer(x)) for row in result):
+            wrong(
+                "these are not the rows that the layer returned: give them back as they are, in another order"
+            )
+        wrong(f"for p = {p.tolist()} the rows are neither in the order of x nor in that of x[p]")
     if torch.equal(answer.tensor(lambda rows: rows.cumsum(0), x, cycle, shape=(4, 3)), x.cumsum(0)):
         wrong("a layer that sees order looks blind to it: return the answer to x[p], not the answer to x")
 
@@ -168,16 +180,24 @@ def failing_twin(answer: Answer) -> None:
         twin = answer(tokens)
         if isinstance(twin, str):
             wrong("it returned one string: return a list of words")
-        if not isinstance(twin, (list, tuple)) or not all(isinstance(word, str) for word in twin):
+        if not isinstance(twin, (list, tuple)):
             wrong(f"it returned {type(twin).__name__}: return a list of words")
+        for word in twin:
+            if not isinstance(word, str):
+                wrong(
+                    f"it returned a list with {shown(word)} in it: return a list of words, as tokens is one"
+                )
         if list(twin) == tokens:
             wrong(f"for “{sentence}” this is the same sentence: a twin has another order")
         if not twin or twin[-1] != tokens[-1]:
             wrong("the last word has changed: its query asks the question, so the output changes")
         found, asked = Counter(twin), Counter(tokens)
-        if any(found[word] * len(tokens) != asked[word] * len(twin) for word in found | asked):
+        words = [word for word in found | asked if found[word] * len(tokens) != asked[word] * len(twin)]
+        if words:
+            word = min(words, key=lambda word: found[word] == asked[word])
             wrong(
-                "a twin has the same words, each as often (or all of them twice as often): "
+                f"“{word}” is {asked[word]} of the {len(tokens)} words of “{sentence}”, and {found[word]} of the "
+                f"{len(twin)} of the twin: it needs the same words, each as often (or all of them twice as often), "
                 "otherwise other values are averaged"
             )
 
@@ -207,9 +227,11 @@ def expected_accuracy(answer: Answer) -> None:
         if same(100 * (2 / length + (1 - 2 / length) / 2)):
             wrong("that is in per cent: return a share between 0 and 1")
         if not same(2 / length + (1 - 2 / length) / 2) and abs(got - 0.5 - 1 / length) < 0.006:
-            wrong(f"right to 2 digits for {length} tokens, {got:g}: don't round")
+            wrong(f"right to 2 digits for {length} tokens, {got:g}: don't round, and use Python floats")
         if length == 10 and not same(0.6):
-            wrong(f"{got:.3f} is not it: add the share that ends in a or b and half of the rest")
+            wrong(
+                f"for 10 tokens it is not {got:.3f}: add the share that ends in a or b and half of the rest"
+            )
         if not same(2 / length + (1 - 2 / length) / 2):
             wrong(f"right for 10 tokens, wrong for {length}: let the length enter the formula")
 
@@ -222,17 +244,24 @@ that gives each of them 0.2, and which row is it?""",
 )
 def position_from_share(answer: Answer) -> None:
     for position in (3, 0, *range(1, 200)):
-        share = torch.tensor(1 / (position + 1), dtype=torch.float64)
-        got = answer.number(share)
+        share = 1 / (position + 1)
+        got = answer.number(torch.tensor(share, dtype=torch.float64) if position % 3 == 1 else share)
         if math.isclose(got, position, abs_tol=1e-6):
             continue
         if position == 3 and got == 4:
             wrong("off by one: that counts the tokens that the row sees; positions count from 0")
         if math.isclose(got, -position, abs_tol=1e-6):
             wrong("the sign is wrong: subtract 1 from the number of tokens, not the other way round")
+        if position != 3 and got == position - 1 and 1 / share == position + 1:
+            wrong(
+                f"right at first, and {got:g} at position {position}, since 1 // {share} is {1 // share}: divide with /"
+            )
         if position != 3 and got in (position - 1, position + 1):
             wrong(
-                f"right at first, and {got:g} at position {position}, since 1/share is {1 / share.item()!r} in floating "
+                f"right at first, and {got:g} at position {position}, since 1/share is {1 / share!r} in floating "
                 "point: int, floor and ceil cut; round, or return the fraction"
             )
-        wrong(f"a share of {share:.3f} belongs to position {position}, not {got:.3f}")
+        wrong(
+            f"a share of {share:.3f} belongs to position {position}, not {got:.3f}: how many tokens share equally, "
+            "if each gets as much?"
+        )

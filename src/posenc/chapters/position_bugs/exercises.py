@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, exercise, shown, wrong
 from posenc.probe import Convention
 from posenc.rotary import to_half_split, to_interleaved
 
@@ -33,6 +33,8 @@ class _Toy:
         return self._logits(self.tokens[tokens].cumsum(dim=1), torch.arange(tokens.shape[1]).double())
 
     def step(self, tokens: Tensor, cache: tuple[Tensor, int] | None) -> tuple[Tensor, tuple[Tensor, int]]:
+        if tokens.shape[1:] != (1,):
+            raise ValueError(f"step takes one token of each text, (B, 1), not {tuple(tokens.shape)}")
         before, count = cache or (0.0, 0)
         total = before + self.tokens[tokens].cumsum(dim=1)
         places = count + torch.arange(tokens.shape[1]).double()
@@ -161,7 +163,7 @@ def layout_of(answer: Answer) -> None:
             ).rotate
             said[layout] = answer(rotate, head_dim)
             if said[layout] not in ("interleaved", "half_split"):
-                wrong(f'it returned {said[layout]!r}: return "interleaved" or "half_split"')
+                wrong(f'it returned {shown(said[layout])}: return "interleaved" or "half_split"')
         if all(layout == name for name, layout in said.items()):
             continue
         if said["interleaved"] == "half_split" and said["half_split"] == "interleaved":
@@ -200,6 +202,7 @@ def base_of(answer: Answer) -> None:
         (64, 500_000.0, 1.0),
         (8, 100.0, 0.25),
         (32, 10_000.0, 0.5),
+        (4, 100.0, 2.0),
     ):
         got = answer.number(Convention(head_dim, "interleaved", base=base, scale=scale).rotate, head_dim)
         same = partial(math.isclose, got, rel_tol=1e-6)
@@ -216,7 +219,8 @@ def base_of(answer: Answer) -> None:
             wrong("that is the logarithm of the base")
         if scale != 1 and got > 0 and not math.isclose(got, base, rel_tol=0.1):
             wrong(
-                f"right for plain positions, {got:.4g} for base {base:,.0f} with positions times {scale}: use the ratio of two pairs"
+                f"right for plain positions, {got:.4g} for base {base:,.0f} with positions times {scale}: use the ratio of two "
+                "pairs, at position 1, where neither has turned by more than π"
             )
         wrong(f"it gives {got:.6g} for base {base:,.0f}")
 
@@ -274,10 +278,10 @@ def repaired(answer: Answer) -> None:
 @exercise(
     "Two conditions: the key is not later than the query, and both are of the same text.",
     "Compare a column of document numbers with a row of them.",
-    """A column against a row compares all pairs:
->>> numbers = torch.tensor([0, 0, 1])
->>> (numbers[:, None] == numbers).int().tolist()
-[[1, 1, 0], [1, 1, 0], [0, 0, 1]]""",
+    """A column against a row compares all pairs, and & asks for both conditions:
+>>> rows, columns = torch.tensor([[1], [2], [3]]), torch.tensor([1, 2, 3])
+>>> ((rows < columns) & (columns > 2)).int().tolist()
+[[0, 0, 1], [0, 0, 1], [0, 0, 0]]""",
     well_done="causal, and blind to other texts.",
 )
 def packing_mask(answer: Answer) -> None:
@@ -299,4 +303,8 @@ def packing_mask(answer: Answer) -> None:
             wrong("it looks ahead: row m is the query, column n the key, so n may be at most m")
         if torch.equal(got, ~(same & causal)):
             wrong("upside down: True is for what may be seen")
-        wrong(f"for {numbers} it gives {got.int().tolist()}")
+        m, n = (got != (same & causal)).nonzero()[0].tolist()
+        wrong(
+            f"for the documents {numbers}, query {m} is {'to' if same[m, n] and n <= m else 'not to'} see key {n}, and it "
+            f"gives {got[m, n].item()}"
+        )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import causal_bias
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 
 
@@ -42,12 +42,19 @@ def turn(answer: Answer) -> None:
             wrong("it mirrors the vector: the sines of the two rows have different signs, the cosines do not")
         if same(_turned(torch.stack([v[0], torch.zeros_like(v[1])]), angle)):
             wrong("it turns (v[0], 0): the second number is lost")
-        if not torch.isclose(got.norm(), v.norm(), atol=1e-6):
+        cos, sin = math.cos(angle), math.sin(angle)
+        first = cos * v[0] - sin * v[1]
+        if same(torch.stack([first, sin * first + cos * v[1]])):
             wrong(
-                f"the length went from {v.norm():.2f} to {got.norm():.2f}: a turn keeps it; "
-                "one of the two sines needs a minus"
+                "the second line used the first number after its turn: keep both as they were until the end"
             )
-        wrong(f"{vector} by {angle} radians is not {[round(x, 2) for x in got.tolist()]}")
+        if same(torch.stack([cos * v[0] + sin * v[1], sin * v[0] + cos * v[1]])):
+            wrong("one of the two sines needs a minus: (0, 1) goes to (-sin, cos)")
+        length = f"; the length went from {v.norm():.2f} to {got.norm():.2f}, and a turn keeps it"
+        kept = torch.isclose(got.norm(), v.norm(), atol=1e-6)
+        wrong(
+            f"{vector} by {angle} radians is not {[round(x, 2) for x in got.tolist()]}{'' if kept else length}"
+        )
 
 
 def _turned(v: Tensor, angle: float) -> Tensor:
@@ -58,11 +65,12 @@ def _turned(v: Tensor, angle: float) -> Tensor:
 
 @exercise(
     "First the angles, (T, d/2): position times base^(-2i/d). Then turn each pair of neighbours.",
-    "x[..., 0::2] holds the first of every pair, x[..., 1::2] the second.",
-    """Put the turned firsts and seconds back in turns:
->>> firsts, seconds = torch.tensor([1.0, 3.0]), torch.tensor([2.0, 4.0])
->>> torch.stack([firsts, seconds], dim=-1).flatten(-2).tolist()
-[1.0, 2.0, 3.0, 4.0]""",
+    """The firsts of all pairs are one tensor, the seconds another: slices with a step.
+>>> torch.arange(10, 16)[1::2].tolist()
+[11, 13, 15]""",
+    """Turned, each first goes back beside its second. Pairs side by side have an axis more than x:
+>>> torch.stack([torch.tensor([1, 3]), torch.tensor([2, 4])], dim=-1).tolist()
+[[1, 2], [3, 4]]""",
     well_done="every pair at its own speed, and position 0 stays as it is.",
 )
 def rotary(answer: Answer) -> None:
@@ -79,10 +87,18 @@ def rotary(answer: Answer) -> None:
         if torch.equal(*results.values()):
             wrong("the base is not used: results for 10000 and 50 are the same")
         if not torch.allclose(got[:, 1], x[:, 1], rtol=0, atol=1e-4):
-            wrong("the token at position 0 has changed: the angle there is 0")
+            wrong(
+                f"the token at position 0 has changed, where the angle is 0: {difference(got[:, 1], x[:, 1])}"
+            )
         if not torch.allclose(got.norm(dim=-1), x.norm(dim=-1), atol=1e-4):
             wrong("the lengths have changed: a turn has sin twice, with both signs")
-        wrong("these are not the pairs of neighbours turned by p·base^(-2i/d): compare pair 1 by hand")
+        ratio, speed = _pairs(got) / _pairs(x), base ** (-torch.arange(4) / 4)
+        off = (ratio.angle() - positions[:, None] * speed).cos() < 1 - 1e-9
+        head, token, pair = off.nonzero()[0].tolist()
+        wrong(
+            f"pair {pair} at position {positions[token]} and base {base:g} turns by {ratio[head, token, pair].angle():.4g}, "
+            f"and p·base^(-2i/d) is {positions[token] * speed[pair]:.4g} there"
+        )
     far = torch.tensor([1_000_000, 1_000_257, 0, 131_071])
     if not torch.allclose(
         answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6
@@ -91,6 +107,8 @@ def rotary(answer: Answer) -> None:
             "right near 0, wrong at position 1,000,000: the angles have too few digits; "
             "compute exponents and angles in torch.float64"
         )
+    if not torch.allclose(got, _rotary(x, positions, base), rtol=0, atol=1e-9):
+        wrong("right to six digits: it is rounded to float32 on the way, so keep all of it in torch.float64")
 
 
 def _rotary(
@@ -112,10 +130,19 @@ def _rotary(
 
 
 def _rotate(x: Tensor, theta: Tensor) -> Tensor:
-    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * torch.polar(
-        torch.ones_like(theta), theta
-    )
-    return torch.view_as_real(turned).flatten(-2)
+    return torch.view_as_real(_pairs(x) * torch.polar(torch.ones_like(theta), theta)).flatten(-2)
+
+
+def _pairs(x: Tensor) -> Tensor:
+    """Neighbours as complex numbers, (…, d) → (…, d/2)."""
+    return torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+
+
+def _in_place(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    """The second of each pair is turned with a first that has been turned already."""
+    theta = positions[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    first = _rotary(x, positions, base)[..., 0::2]
+    return torch.stack([first, first * theta.sin() + x[..., 1::2] * theta.cos()], dim=-1).flatten(-2)
 
 
 _MISTAKES = [  # what a wrong answer equals, and what is said of it
@@ -156,6 +183,14 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
         "the other layout: it turns dimension i with i + d/2; here pairs are neighbours, 2i and 2i + 1",
     ),
     (
+        lambda x, p, base: _rotary(x, p, base).unflatten(-1, (-1, 2)).mT.flatten(-2),
+        "right numbers, wrong places: put firsts and seconds back in turns, not one after the other",
+    ),
+    (
+        _in_place,
+        "the seconds are turned with firsts that have been turned already: keep both as they were until the end",
+    ),
+    (
         lambda x, p, base: _rotary(x, p + 1, base),
         "that is the turn of the next position: positions count from 0, and position 0 stays as it is",
     ),
@@ -178,7 +213,8 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 
 @exercise(
     "Both sides are turned, each by its own positions, and both the same way round.",
-    "q: rotate(q, angles(m, d)). Then a matrix product, and √d as in chapter 1.",
+    "`rotate` takes the vectors of one side and the `angles` of where they stand. Then comes a product, and √d as in "
+    "chapter 1.",
     """Rows of queries times columns of keys, (2, d) and (3, d) → (2, 3):
 >>> q, k = torch.ones(2, 4), torch.ones(3, 4)
 >>> (q @ k.T).shape
@@ -219,7 +255,10 @@ def relative_scores(answer: Answer) -> None:
         scores(layouts=("interleaved", "half_split"))
     ):
         wrong("mixed layouts: one side turns neighbours, the other halves, and pairs no longer meet")
-    wrong("these are not the scores of turned queries and keys: rotate q by m, k by n, then q @ k.T / √d")
+    wrong(
+        "these are not the scores of turned queries and keys: rotate q by m, k by n, then q @ k.T / √d "
+        f"({difference(got, scores())})"
+    )
 
 
 @exercise(
@@ -258,11 +297,11 @@ def half_split_weight(answer: Answer) -> None:
 @exercise(
     "Without positions in their vectors, query and key can be the same two vectors for all tokens.",
     "Start with equal ones: their score is largest at offset 0. Then turn one of them, once and for all.",
-    """A query that is turned ahead meets its key further on, and one that is turned back meets it earlier:
->>> from posenc.rotary import angles, rotate
->>> turned = rotate(torch.ones(2), angles(torch.tensor(-1), 2))
->>> [round(x, 2) for x in turned.tolist()]
-[1.38, -0.3]""",
+    "Turns add up: what was turned by 2 beforehand looks at position 7 as if it stood at 9. Where should the query at m "
+    "seem to stand, so that it meets the key at m - back at offset 0?",
+    """The longer both vectors, the larger the difference of their scores, and the sharper the softmax:
+>>> [round(torch.tensor([length * 1.0, length * 0.8]).softmax(-1)[0].item(), 2) for length in (1, 10, 100)]
+[0.55, 0.88, 1.0]""",
     well_done="rotary encoding can point at an offset without looking at any token.",
 )
 def look_back(answer: Answer) -> None:
@@ -288,17 +327,18 @@ def look_back(answer: Answer) -> None:
             wrong("it looks at the token itself: query and key have to differ by a turn")
         if (best == 0).all():
             wrong("it looks at position 0 whatever the query's position: is a vector zero, or a sign wrong?")
+        query_at = (best != m[back:] - back).nonzero()[0].item() + back
         wrong(
-            f"the largest weight is not {back} positions back: the turn of every pair is its own speed times {back}"
+            f"the query at {query_at} has its largest weight {query_at - best[query_at - back]} positions back, not {back}: "
+            f"the turn of every pair is its own speed times {back}"
         )
 
 
 @exercise(
     "You know the key before and after the turn. Every position turns it another way.",
     "Turn the key by all positions at once, and see which result lies next to the cached one.",
-    """The index of the nearest row:
->>> rows = torch.tensor([[0.0, 1.0], [2.0, 2.0], [5.0, 0.0]])
->>> (rows - torch.tensor([2.1, 1.8])).norm(dim=-1).argmin().item()
+    """That gives `length` rows, and for each a distance to the cached key. Which row is the nearest?
+>>> torch.tensor([2.2, 0.2, 3.4]).argmin().item()
 1""",
     well_done="a cached key carries its position; a cache that forgets the offset stores the wrong one.",
 )
@@ -372,4 +412,7 @@ def tables(answer: Answer) -> None:
             wrong(
                 "right for bfloat16; for a float32 model the angles need more than float32: compute them in float64"
             )
-        wrong("the table is off by more than rounding its numbers explains: cos and sin of p·10000^(-2i/d)")
+        wrong(
+            "the table is off by more than rounding its numbers explains: it should hold cos and sin of p·10000^(-2i/d), "
+            f"and in {dtype} {difference(got, torch.stack([exact.cos(), exact.sin()]))}"
+        )

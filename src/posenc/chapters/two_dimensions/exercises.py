@@ -8,16 +8,16 @@ from torch import Tensor
 
 from posenc.additive import frequencies
 from posenc.axes import axial, grid, text_and_images
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, difference, exercise, wrong
 
 
 @exercise(
     "Count the patch's number first: width·row + column. Then take `back` off, and ask which patch has that number.",
     "A number tells its row by a division without remainder, and its column by the remainder.",
-    """Both work on whole tensors:
->>> numbers = torch.tensor([7, 8, 17])
->>> (numbers // 8).tolist(), (numbers % 8).tolist()
-([0, 1, 2], [7, 0, 1])""",
+    """Both work on whole tensors. Rows and columns apart, and together again:
+>>> row, column = torch.tensor([[4, 0], [5, 1]]).unbind(-1)
+>>> row.tolist(), torch.stack([row, column], dim=-1).tolist()
+([4, 5], [[4, 0], [5, 1]])""",
     well_done="the same step back lands on another offset at every width, and at the start of a row it wraps.",
 )
 def standing_back(answer: Answer) -> None:
@@ -50,8 +50,9 @@ def standing_back(answer: Answer) -> None:
             wrong(
                 "it counts width + 1 patches a row: the columns go from 0 to width - 1, and that makes width"
             )
+        here = (got != torch.stack(right, dim=-1)).any(-1).nonzero()[0].item()
         wrong(
-            f"{back} back from {places[0].tolist()} in rows of {width} is not {got[0].tolist()}: count there by hand"
+            f"{back} back from {places[here].tolist()} in rows of {width} is not {got[here].tolist()}: count there by hand"
         )
 
 
@@ -61,8 +62,8 @@ def _patch(numbers: Tensor, width: int) -> tuple[Tensor, Tensor]:
 
 @exercise(
     "Half of the pairs turn with the row, half with the column. Write the angles of one half first.",
-    "The half is a rotary encoding of its own, with head_dim / 2 dimensions: "
-    "`angles(row, head_dim // 2, base=base)` has head_dim / 4 pairs.",
+    "The half is a rotary encoding of its own, of a head of head_dim / 2 dimensions: `angles` gives its head_dim / 4 pairs, "
+    "if you hand it that size, and the base.",
     """Two tensors of angles side by side:
 >>> torch.cat([torch.zeros(3, 2), torch.ones(3, 2)], dim=-1).shape
 torch.Size([3, 4])""",
@@ -98,17 +99,27 @@ def axial_angles(answer: Answer) -> None:
         if same((row + column)[:, None] * speeds):
             wrong("every pair turns with row + column: (0, 1) and (1, 0) then are one place")
         if torch.allclose(got, got[:, :1].expand_as(got)) or same(right / right[-1] * got[-1]):
-            wrong("the angles grow with the places as they should, but not at the speeds base^(-4i/head_dim)")
-        wrong("these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 column·speed")
+            wrong(
+                "the angles grow with the places as they should, but not at the speeds base^(-4i/head_dim): for base "
+                f"{base:g} a row turns the pairs 0 to 3 by {_rounded(got[1, :4])}, and should by {_rounded(right[1, :4])}"
+            )
+        wrong(
+            "these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 column·speed; for "
+            f"{places.tolist()}, {difference(got, right)}"
+        )
+
+
+def _rounded(numbers: Tensor) -> list[float]:
+    return [round(number, 3) for number in numbers.tolist()]
 
 
 @exercise(
     "Take two patches that differ by a row and a column, and the two that share a row or a column with both.",
     "Where s(r, c) = f(r) + g(c), what is left of s(r, c) + s(r+1, c+1) − s(r, c+1) − s(r+1, c)?",
-    """All neighbours at once, by slices:
->>> scores = torch.arange(6.0).view(2, 3)
->>> scores[1:, :-1].tolist()
-[[3.0, 4.0]]""",
+    """All neighbours of a row at once, by slices. A table has two axes to slice:
+>>> row = torch.tensor([1.0, 4.0, 9.0])
+>>> (row[1:] - row[:-1]).tolist()
+[3.0, 5.0]""",
     well_done="it is 0 where rows and columns only add up.",
 )
 def second_difference(answer: Answer) -> None:
@@ -131,16 +142,14 @@ def second_difference(answer: Answer) -> None:
         first[:, :-1] + first[:, 1:] - below[:, :-1] - below[:, 1:]
     ):
         wrong("the pluses stand on one side: they belong on the corners of a diagonal")
-    wrong("compare one entry by hand: s(0, 0) + s(1, 1) − s(0, 1) − s(1, 0)")
+    wrong(f"compare one entry by hand, s(0, 0) + s(1, 1) − s(0, 1) − s(1, 0): {difference(got, right)}")
 
 
 @exercise(
     "Going one wavelength in its direction, the pair makes a whole turn: 2π.",
     "A step of one row is a step of cos(direction) in the direction; a step of one column is one of sin(direction).",
-    """A direction of 30°, in radians:
->>> direction = math.radians(30)
->>> [round(x, 2) for x in (math.cos(direction), math.sin(direction))]
-[0.87, 0.5]""",
+    "Try the ends. With direction 0 and wavelength 8, eight rows are a whole turn, and columns turn nothing; with "
+    "direction π/2 it is the other way round.",
     well_done="two numbers a pair are all that mixed angles need.",
 )
 def pair_steps(answer: Answer) -> None:
@@ -169,7 +178,7 @@ def pair_steps(answer: Answer) -> None:
         if same(2 * math.pi / wavelength * degrees):
             wrong("the direction is taken for degrees: it is in radians already")
         wrong(
-            f"direction {direction:.2f}, wavelength {wavelength:g} is not {[round(x, 3) for x in got.tolist()]}"
+            f"direction {direction:.2f}, wavelength {wavelength:g} is not {_rounded(got)}: {difference(got, right)}"
         )
 
 
@@ -193,7 +202,10 @@ def places_in_text(answer: Answer) -> None:
             continue
         text, image, rest = got.tensor_split([before, before + rows * columns])
         if not torch.equal(text, right[:before]):
-            wrong("the text before the image: token 0 is at (0, 0, 0), token 1 at (1, 1, 1), and so on")
+            wrong(
+                "the text before the image: token 0 is at (0, 0, 0), token 1 at (1, 1, 1), and so on; yours are at "
+                f"{text[:2].tolist()} …"
+            )
         patches = grid(rows, columns, start=(before, before))
         if not torch.equal(image, right[before : before + rows * columns]):
             if torch.equal(image[:, 1:], patches - before) and before:
@@ -206,7 +218,13 @@ def places_in_text(answer: Answer) -> None:
                 wrong(
                     "the time of the image: it stands still, at the coordinate after the last token before it"
                 )
-            wrong("the image: patch (r, c) is at (before, before + r, before + c), row by row")
+            r, c = divmod(
+                (image != right[before : before + rows * columns]).any(-1).nonzero()[0].item(), columns
+            )
+            wrong(
+                f"the image, {rows} × {columns} after {before} tokens: patch ({r}, {c}) is at "
+                f"{image[r * columns + c].tolist()}, and (before, before + r, before + c) is {[before, before + r, before + c]}"
+            )
         went_on = int(rest[0, 0])
         if not torch.equal(rest, went_on + torch.arange(after)[:, None].expand(-1, 3)):
             wrong("the text after the image: its three coordinates are equal, and grow by 1 a token")
@@ -226,9 +244,8 @@ def places_in_text(answer: Answer) -> None:
 @exercise(
     "Without an image, the next token has the coordinate `tokens`: they count from 0.",
     "An image has rows·columns patches in the sequence and uses up max(rows, columns) coordinates.",
-    """The longer sides of several images:
->>> sum(max(image) for image in [(2, 3), (4, 1)])
-7""",
+    "An example: 10 tokens, of which 6 are the patches of an image of 2 × 3. Four are text, the image uses up three "
+    "coordinates, so the next token stands at 7.",
     well_done="a cache that counts tokens must add this difference, the delta, to every token that it decodes.",
 )
 def next_coordinate(answer: Answer) -> None:
@@ -249,6 +266,8 @@ def next_coordinate(answer: Answer) -> None:
             wrong("that is the delta alone: add it to the number of tokens")
         if got == tokens + sides - patches - 1:
             wrong("that is the coordinate of the last token: the next one is 1 further")
+        if images and got == tokens - patches + sum(map(min, images)):
+            wrong("an image uses up as many coordinates as its longer side has patches, not its shorter")
         if images and got in (tokens + max(images[i]) - math.prod(images[i]) for i in (0, -1)):
             wrong("only one of the images is counted")
         wrong(

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc.exercises import Answer, exercise, wrong
+from posenc.exercises import Answer, exercise, shown, wrong
 from posenc.rotary import angles, rotate
 from posenc.simulated import SimulatedStream
 from posenc.timing import Traffic
@@ -15,11 +15,8 @@ from posenc.timing import Traffic
 @exercise(
     "There are five operations: two multiplications, a minus, a cat and a sum. Write down each on a line of its own.",
     "With n numbers in x and t in a table: x * cos reads n + t and writes n. The minus touches half of x.",
-    """Each line is what is read, then what is written; here for the minus and the cat, with n = 64:
->>> n = 64
->>> minus, cat = n // 2 + n // 2, n + n
->>> minus, cat
-(64, 128)""",
+    "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: the five operations read "
+    "4, 1, 2, 4 and 4 numbers. What does each write?",
     well_done="every intermediate result is written to memory and read again.",
 )
 def rotation_bytes(answer: Answer) -> None:
@@ -55,7 +52,8 @@ def rotation_bytes(answer: Answer) -> None:
         if same(5.5 * n + 2 * t):
             wrong("that is what the operations read: add what they write")
         wrong(
-            f"for {heads} heads, T = {length}, d = {d}, itemsize {itemsize} it is not {got:,.0f}: list 5 operations"
+            f"for {heads} heads, T = {length}, d = {d}, itemsize {itemsize} it is not {got:,.0f} bytes: that is "
+            f"{got / itemsize / n:.3g} times the numbers of x. List 5 operations, what each reads and what it writes"
         )
 
 
@@ -111,9 +109,8 @@ def time_kernel(answer: Answer) -> None:
 @exercise(
     "How long does the device need for the bytes? How long does the host need to launch the kernels?",
     "Both work at the same time, so a function takes the longer of its two times.",
-    """In Python the longer of two times is their maximum:
->>> max(2, 5 * 4)
-20""",
+    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so the function takes 4 µs. Write "
+    "a function that gives this time for one of the two, and call it twice.",
     well_done="with few bytes launches decide, with many the bytes.",
 )
 def faster(answer: Answer) -> None:
@@ -127,7 +124,7 @@ def faster(answer: Answer) -> None:
     got = [answer(*case[:4]) for case in cases]
     for word in got:
         if not isinstance(word, str) or word not in ("first", "second"):
-            wrong('it returned neither of the two words: return "first" or "second"')
+            wrong(f'it returned {shown(word)}: return "first" or "second"')
     if got == [case[4] for case in cases]:
         return
     if got == ["second" if case[4] == "first" else "first" for case in cases]:
@@ -140,9 +137,13 @@ def faster(answer: Answer) -> None:
         wrong("it adds the two times: host and device work at the same time, so the longer one counts")
     index = next(i for i, case in enumerate(cases) if got[i] != case[4])
     first, second, speed, launch, _ = cases[index]
+    times = " and ".join(
+        f"{1e6 * each.bytes / speed:g} µs for bytes and {1e6 * each.kernels * launch:g} µs for launches"
+        for each in (first, second)
+    )
     wrong(
         f"wrong for {first.bytes:,} bytes in {first.kernels} against {second.bytes:,} in {second.kernels} kernels, "
-        f"at {speed:.0e} bytes a second and {launch:.0e} s a launch"
+        f"which need {times}: the longer of each two counts"
     )
 
 
@@ -207,7 +208,11 @@ def decode_step(answer: Answer) -> None:
                 )
             if cached(cache, turned(key, position + 1)):
                 wrong("the new key is turned to position + 1: it stands at `position`")
-            wrong("the new cache is not the old one with the rotated key at its end")
+            kept = torch.allclose(got["cache"][:, :n], cache)
+            wrong(
+                f"the new cache at position {position}: the {n} keys that were in it have "
+                f"{'stayed, and the last is not the key turned by its position' if kept else 'changed, and are to stay'}"
+            )
         if torch.allclose(got["scores"], scores(right, query[:, None]), rtol=0, atol=1e-9):
             wrong(
                 "the keys are turned and the query is not, or to position 0: it stands where the new key stands"
@@ -245,7 +250,10 @@ def longest_bias(answer: Answer) -> None:
             wrong("every head has a bias of its own: divide by the number of heads too")
         if got == math.isqrt(memory // heads):
             wrong("that counts numbers: each has itemsize bytes")
-        wrong(f"{got:,.0f} is not the longest text for {memory:,} bytes, {heads} heads, itemsize {itemsize}")
+        wrong(
+            f"{got:,.0f} is not the longest text for {memory:,} bytes, {heads} heads, itemsize {itemsize}: its bias takes "
+            f"{heads * itemsize * got**2:,.0f} bytes"
+        )
 
 
 def _traffic(size: int, kernels: int) -> Traffic:

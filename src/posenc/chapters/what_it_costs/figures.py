@@ -48,7 +48,7 @@ def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
         bytes_per_second: of the machine's memory.
         flops: floating-point operations a second, of its processor.
     """
-    powers, sizes = range(5, 17), (32, 64, 128, 256)
+    powers, sizes = range(3, 17), (32, 64, 128, 256)
     intensity = {
         (power, d): {
             name: work / count_bytes(fn).bytes for name, (fn, work) in operations(2**power, d).items()
@@ -69,7 +69,7 @@ def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
     axes.text(0.04, 2 * 0.04 * bytes_per_second, "memory decides", rotation=32, color=GREY)
     axes.text(25, 1.25 * flops, "arithmetic decides", color=GREY)
     moving = {}
-    styles = zip(intensity[5, 32], (ADDED, TURNED, TURNED, BIAS, QUERY, "black"), "os^Dv*")
+    styles = zip(intensity[powers[0], 32], (ADDED, TURNED, TURNED, BIAS, QUERY, "black"), "os^Dv*")
     for name, colour, marker in styles:
         (moving[name],) = axes.plot(
             [],
@@ -95,7 +95,7 @@ def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
         update,
         moving=moving,
         controls={
-            "power": slider("T", powers[0], powers[-1], unit="power of two", value=10),
+            "power": slider("T", powers[0], powers[-1], unit="power of two", value=powers[0]),
             "d": choice("head size d", sizes),
         },
         alt="A roofline on logarithmic axes: operations a second against operations for a byte, rising along the "

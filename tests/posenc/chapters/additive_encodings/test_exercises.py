@@ -49,6 +49,10 @@ def from_position_0(offset, d):
     return torch.outer(end, start) / (start @ start)
 
 
+def mirrored(offset, d):
+    return shift_matrix(offset, d).mul(torch.where(torch.arange(d) % 2 == 0, -1, 1))
+
+
 def squeezed(offset, d):
     return 0.9 * shift_matrix(offset, d)
 
@@ -155,19 +159,24 @@ PLANTED = [
         lambda p, d, b: halves(right_sinusoid(p, d, 1e4)),
         "for base 50 these are the waves of base",
     ),
-    ("sinusoid", lambda p, d, b: 2 * right_sinusoid(p, d, b), "not sine and cosine of p / base^(2i/d)"),
+    (
+        "sinusoid",
+        lambda p, d, b: 2 * right_sinusoid(p, d, b),
+        "not sine and cosine of p / base^(2i/d). For base 10000 and the positions [3, 0, 1, 2, 11, 40], every number is 2",
+    ),
     ("sinusoid", lambda p, d, b: torch.zeros(len(p), d).double(), "not sine and cosine of p / base^(2i/d)"),
     (
         "sinusoid",
         lambda p, d, b: right_sinusoid(p, d, b, dtype=torch.float32),
         "wrong at position 1,000,000",
     ),
+    ("sinusoid", lambda *a: right_sinusoid(*a).float().double(), "rounded to float32 on the way"),
     ("longest_wavelength", lambda d, b: 2 * math.pi * b, "that is base·2π"),
     ("longest_wavelength", lambda d, b: b ** ((d - 2) / d), "that is one over the frequency"),
     ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((d - 1) / d), "belongs to the last column"),
     ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((2 - d) / d), "slow waves are long"),
     ("longest_wavelength", lambda d, b: 2 * math.pi, "that is the shortest one"),
-    ("longest_wavelength", lambda d, b: 50_000, "pair 255 does not come round after 50000"),
+    ("longest_wavelength", lambda d, b: 50_000, "pair 255 has made 0.825 turns after 50000 positions"),
     (
         "longest_wavelength",
         lambda d, b: 2 * math.pi * torch.tensor(b) ** ((d - 2) / d),
@@ -181,7 +190,17 @@ PLANTED = [
     ("shift", one_block, "only pair 0 turns"),
     ("shift", from_position_0, "S PE(0) is PE(3), but S PE(1) is not PE(4)"),
     ("shift", squeezed, "the matrix is not orthogonal"),
-    ("shift", lambda k, d: shift_matrix(k + 1, d), "S PE(p) is not PE(p + 3)"),
+    (
+        "shift",
+        lambda k, d: shift_matrix(k + 1, d),
+        "the block of pair 0 turns by -2.28, and 3 / base^(2·0/d) is 3",
+    ),
+    (
+        "shift",
+        lambda k, d: shift_matrix(k, d).float().double(),
+        "and for d = 12 and an offset of 120 right to a few",
+    ),
+    ("shift", mirrored, "tests the second column of each block alone"),
     ("separate", lambda x, e: torch.eye(x.shape[1]).double(), "the identity hands over the sum"),
     ("separate", lambda x, e: right_separate(x, e).T, "transposed"),
     ("separate", lambda x, e: right_separate(e, x), "the other way round"),
@@ -199,7 +218,7 @@ PLANTED = [
     ("embed", embed_with(encoding=0.0), "the positions are missing"),
     ("embed", embed_with(start=1), "the encoding of position 1"),
     ("embed", embed_with(token=ROOT), "right for d = 16, wrong for d = 36"),
-    ("embed", embed_with(token=3.0), "this is not √d · token + encoding"),
+    ("embed", embed_with(token=3.0), "encoding of its position: for d = 16, at [0, 0, 0] it is"),
 ]
 
 RIGHT = [

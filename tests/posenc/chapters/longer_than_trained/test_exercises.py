@@ -39,12 +39,15 @@ def right_needle(
     question=True,
     wrong_value=0,
     spoil=0,
+    another=lambda key: (key + 1) % FACT_KEYS,
+    exchanged=False,
 ):
     key = torch.tensor(key)
     text = text.clone()
     if not keep:
         there = text // (FACT_VALUES + 1) == key
-        text[there] = fact_token((key + 1) % FACT_KEYS, text[there] % (FACT_VALUES + 1))
+        new = another(key), text[there] % (FACT_VALUES + 1)
+        text[there] = fact_token(*(reversed(new) if exchanged else new))
     place = distance if from_start else len(text) - 1 - distance - off
     if place >= 0:
         text[place] = fact_token(key, ASK if asks else (value + wrong_value) % FACT_VALUES)
@@ -92,9 +95,11 @@ def by_wavelength(d, base, trained, fast, *, longer=True):
 # --- 5.5 first_unseen
 
 
-def right_first(speeds, before, trained, *, more=0, all_pairs=False, known=1, turn=TURN, pick=torch.min):
+def right_first(
+    speeds, before, trained, *, more=0, all_pairs=False, known=1, turn=TURN, pick=torch.min, allow=1e-9
+):
     seen = before * (trained - known)
-    there = (seen / speeds + 1e-9).floor() + 1 + more
+    there = (seen / speeds + allow).floor() + 1 + more
     there = there if all_pairs else there.where(seen < turn, torch.tensor(math.inf).double())
     return pick(there).item()
 
@@ -111,7 +116,11 @@ PLANTED = [
     ("unseen_weight", late_positions, "late positions"),
     ("unseen_weight", partial(right_unseen, sign=-1), "the sign is wrong"),
     ("unseen_weight", partial(right_unseen, reduce=torch.mean), "a mean over all keys"),
-    ("unseen_weight", lambda w, t: 2 * right_unseen(w, t), "row m should be the sum"),
+    (
+        "unseen_weight",
+        lambda w, t: 2 * right_unseen(w, t),
+        "for 6 tokens and trained = 4, every number is 2 times",
+    ),
     ("place_needle", no_tokens, "holds a number that is no token"),
     ("place_needle", needle_with(question=False), "the last token has to ask"),
     ("place_needle", needle_with(spoil=5), "tokens about other keys have changed"),
@@ -120,13 +129,20 @@ PLANTED = [
     ("place_needle", forgets_the_fact, "no fact about the key stands 12 before"),
     ("place_needle", needle_with(asks=True), "the token at the distance asks"),
     ("place_needle", needle_with(wrong_value=1), "the fact tells value 6, expected 5"),
-    ("place_needle", needle_with(keep=True), "only the needle may be about it"),
+    ("place_needle", needle_with(keep=True), "key 3 is told or asked 5 times before the question"),
+    ("place_needle", needle_with(another=lambda key: torch.tensor(1)), "key 1 is told or asked 2 times"),
+    ("place_needle", needle_with(exchanged=True), "before the question: only the needle may be about it"),
     ("stretched_base", power(lambda d: 1), "base·scale: the slowest pair is then slowed by less"),
     ("stretched_base", power(lambda d: d / (d - 1)), "the exponent d/(d - 1)"),
     ("stretched_base", power(lambda d: (d - 2) / d), "the exponent is upside down"),
     ("stretched_base", power(lambda d: -d / (d - 2)), "a smaller base makes the pairs faster"),
     ("stretched_base", power(lambda d: 0), "the base is unchanged"),
-    ("stretched_base", power(lambda d: 2), "the slowest pair now turns at"),
+    ("stretched_base", power(lambda d: 2), "for base 10000 and d = 16, the slowest pair now turns at 0.0884"),
+    (
+        "stretched_base",
+        lambda *a: round(power(lambda d: d / (d - 2))(*a)),
+        "48761.0 is right to a few digits",
+    ),
     ("left_alone", partial(right_alone, turn=1), "radians as turns"),
     ("left_alone", partial(right_alone, slow=True), "the pairs that turn less often"),
     ("left_alone", partial(right_alone, more=-1), "the index of the last pair"),
@@ -134,6 +150,8 @@ PLANTED = [
     ("left_alone", partial(right_alone, pairs=2), "those are dimensions"),
     ("left_alone", by_wavelength, "a long wavelength is a slow pair"),
     ("left_alone", partial(by_wavelength, longer=False), "has come round trained_length / fast times"),
+    ("left_alone", lambda d, b, t, f: right_alone(d, b, t - 1, f), "the turns within 31 positions"),
+    ("left_alone", lambda d, b, t, f: right_alone(d, b, t + 1, f), "the turns within 32 positions"),
     ("left_alone", lambda *a: 3, "3 of 64 pairs, expected those"),
     ("first_unseen", lambda *a: "32", "it returned a str"),
     (
@@ -149,6 +167,9 @@ PLANTED = [
         "one pair with a new angle",
     ),
     ("first_unseen", partial(right_first, turn=1.0), "after 2π radians, not after 1"),
+    ("first_unseen", partial(right_first, turn=math.pi), "after 2π, not after π"),
+    ("first_unseen", partial(right_first, turn=9.0), "it has come round after 2π already"),
+    ("first_unseen", partial(right_first, allow=0), "29 instead of 30: a quotient that should be whole"),
     ("first_unseen", lambda s, b, t: t, "that is the trained length"),
     ("first_unseen", lambda s, b, t: min(right_first(s, b, t), 10_000), "return math.inf"),
     ("first_unseen", lambda s, b, t: 5, "5, expected 32"),

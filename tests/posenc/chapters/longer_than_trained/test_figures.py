@@ -68,6 +68,7 @@ def test_every_pair_of_a_model_stands_in_its_class(models, model, power):
     assert f"{len(drawn['seen'])} met all their angles" in live.artists["readout"].get_text()
 
 
+@pytest.mark.slow
 def test_gpt_neox_is_what_its_configuration_class_says():
     transformers = pytest.importorskip("transformers", reason="it comes with the extra `dev`")
     config = transformers.GPTNeoXConfig()

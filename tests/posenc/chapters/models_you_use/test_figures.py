@@ -15,8 +15,12 @@ from posenc.probe import questions, scores
 
 made_up = load(Path(__file__).with_name("made_up.py"))
 
-pytest.importorskip("transformers")
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def transformers():
+    pytest.importorskip("transformers")
 
 
 asked = functools.partial(made_up.asked, math.nan)

@@ -22,6 +22,10 @@ def right_steps(whole, step, tokens, *, of=log_softmax, summary=None, cached=Tru
     return (summary or (lambda x: x.abs().max()))(off).item()
 
 
+def two_at_once(whole, step, tokens):
+    return step(tokens[:, :2], None)[0].sum().item()
+
+
 def by_argmax(whole, step, tokens):
     return right_steps(whole, step, tokens, of=lambda x: x.argmax(-1, keepdim=True).double())
 
@@ -70,9 +74,9 @@ def exchanged(rotate, head_dim):
 # --- 8.4 base_of
 
 
-def right_base(rotate, head_dim, *, power=None, invert=False, log=False, plain=False):
+def right_base(rotate, head_dim, *, power=None, invert=False, log=False, plain=False, position=1):
     x = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(head_dim // 2).view(1, 1, 1, -1)
-    pairs = torch.view_as_complex(rotate(x, torch.tensor([1]))[0, 0, 0].unflatten(-1, (-1, 2)))
+    pairs = torch.view_as_complex(rotate(x, torch.tensor([position]))[0, 0, 0].unflatten(-1, (-1, 2)))
     speed = pairs.angle()
     first = 1.0 if plain else speed[0]
     ratio = (first / speed[-1]) ** (power(head_dim) if power else head_dim / (head_dim - 2))
@@ -116,6 +120,7 @@ def causal(documents):
 
 PLANTED = [
     ("steps_apart", partial(right_steps, cached=False), "the cache is not handed on"),
+    ("steps_apart", two_at_once, "step takes one token of each text, (B, 1), not (2, 2)"),
     ("steps_apart", lambda *a: 1.0, "two runs that agree to the last digit are apart by 1"),
     ("steps_apart", partial(right_steps, of=lambda x: x), "compare log_softmax of both, not logits"),
     ("steps_apart", by_argmax, "it says 0"),
@@ -149,6 +154,11 @@ PLANTED = [
     ("base_of", partial(right_base, invert=True), "upside down"),
     ("base_of", partial(right_base, log=True), "the logarithm"),
     ("base_of", partial(right_base, plain=True), "right for plain positions"),
+    (
+        "base_of",
+        partial(right_base, position=2),
+        "base 100 with positions times 2.0: use the ratio of two pairs, at position 1",
+    ),
     ("base_of", lambda *a: 10_000.0, "it gives 10000 for base 500,000"),
     ("repaired", lambda state, heads: [1], "return a dict"),
     ("repaired", lambda state, heads: {name: rows[:1] for name, rows in state.items()}, "no tensor of shape"),
@@ -175,7 +185,16 @@ PLANTED = [
     ("packing_mask", lambda d: (d[:, None] == d) & causal(d).tril(-1), "no token sees itself"),
     ("packing_mask", lambda d: right_mask(d).T, "it looks ahead"),
     ("packing_mask", lambda d: ~right_mask(d), "upside down"),
-    ("packing_mask", lambda d: torch.zeros(len(d), len(d), dtype=torch.bool), "it gives"),
+    (
+        "packing_mask",
+        lambda d: torch.zeros(len(d), len(d), dtype=torch.bool),
+        "for the documents [0, 0, 0, 1, 1], query 0 is to see key 0, and it gives False",
+    ),
+    (
+        "packing_mask",
+        lambda d: right_mask(d) | causal(d).tril(-3),
+        "query 3 is not to see key 0, and it gives True",
+    ),
 ]
 
 RIGHT = [

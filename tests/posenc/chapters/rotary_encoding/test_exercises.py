@@ -145,6 +145,12 @@ def low(*names, only=None):
     )
 
 
+def first_turned_twice(x, positions, base):
+    first, second = right_rotary(x, positions, base)[..., 0::2], x[..., 1::2]
+    theta = angles(positions, x.shape[-1], base=base)
+    return torch.stack([first, first * theta.sin() + second * theta.cos()], dim=-1).flatten(-2)
+
+
 PLANTED = [
     ("turn", lambda v, a: right_turn(v, -a), "wrong way round: you turned by -angle"),
     ("turn", lambda v, a: right_turn(v, math.radians(a)), "taken for degrees"),
@@ -156,8 +162,9 @@ PLANTED = [
         lambda v, a: v[0] * torch.tensor([math.cos(a), math.sin(a)]).double(),
         "the second number is lost",
     ),
-    ("turn", turn_with(lambda c, s: ((c, s), (s, c))), "the length went from"),
-    ("turn", lambda v, a: v + 2 * a, "the length went from"),
+    ("turn", turn_with(lambda c, s: ((c, s), (s, c))), "one of the two sines needs a minus"),
+    ("turn", turn_with(lambda c, s: ((c, -s), (c * s, c - s * s))), "the first number after its turn"),
+    ("turn", lambda v, a: v + 2 * a, "the length went from 5.00 to 5.39, and a turn keeps it"),
     ("turn", turn_with(lambda c, s: torch.tensor([[c, -s], [s, c]]).tolist()), "right to six digits"),
     ("turn", lambda v, a: right_turn(v, 2 * a), "by 1.0 radians is not"),
     ("rotary", rotary_with(sign=-1), "it turns clockwise"),
@@ -178,11 +185,18 @@ PLANTED = [
     ("rotary", heads_for_tokens, "along the first axis, the heads"),
     ("rotary", adds, "it adds cosines and sines"),
     ("rotary", lambda x, p, b: right_rotary(x, p, 10_000.0), "the base is not used"),
-    ("rotary", rotary_with(start=2), "the token at position 0 has changed"),
+    ("rotary", rotary_with(start=2), "the token at position 0 has changed, where the angle is 0: at [0, 0]"),
     ("rotary", partial(by_hand, first_sign=1), "the lengths have changed"),
-    ("rotary", other_angle, "not the pairs of neighbours turned"),
+    ("rotary", other_angle, "pair 0 at position 3 and base 10000 turns by"),
+    (
+        "rotary",
+        lambda *a: right_rotary(*a).unflatten(-1, (-1, 2)).mT.flatten(-2),
+        "right numbers, wrong places",
+    ),
+    ("rotary", first_turned_twice, "the seconds are turned with firsts that have been turned"),
+    ("rotary", lambda *a: right_rotary(*a).float().double(), "right to six digits"),
     ("rotary", rotary_with(dtype=torch.float32), "wrong at position 1,000,000"),
-    ("rotary", rotary_with(dtype=torch.bfloat16), "not the pairs of neighbours turned"),
+    ("rotary", rotary_with(dtype=torch.bfloat16), "and p·base^(-2i/d) is"),
     ("relative_scores", scores_with(scale=False), "√d too large"),
     ("relative_scores", scores_with(signs=(0, 0)), "nothing is turned"),
     ("relative_scores", scores_with(signs=(0, 1)), "q is left unrotated"),
@@ -193,12 +207,16 @@ PLANTED = [
     ("relative_scores", scores_with(layouts=(HALVES, PAIRS)), "mixed layouts"),
     ("relative_scores", scores_with(layouts=(PAIRS, HALVES)), "mixed layouts"),
     ("relative_scores", scores_with(layouts=(HALVES, HALVES)), "the other layout on both sides"),
-    ("relative_scores", lambda q, k, m, n: right_scores(q, k, m + 1, n), "not the scores of turned queries"),
+    (
+        "relative_scores",
+        lambda q, k, m, n: right_scores(q, k, m + 1, n),
+        "then q @ k.T / √d (at [0, 0] it is",
+    ),
     ("look_back", partial(right_look_back, sign=-1), "it looks 3 ahead"),
     ("look_back", partial(right_look_back, size=1.0), "with a weight of"),
     ("look_back", partial(right_look_back, sign=0), "it looks at the token itself"),
     ("look_back", lambda back, d: torch.zeros(2, d).double(), "it looks at position 0"),
-    ("look_back", one_angle_for_all, "the largest weight is not 3 positions back"),
+    ("look_back", one_angle_for_all, "positions back, not 3: the turn of every pair"),
     ("cached_position", lambda *a: right_position(*a) + 1, "4 for the key at 3: positions count from 0"),
     ("cached_position", lambda k, c, n: n - right_position(k, c, n), "the wrong way round"),
     ("cached_position", lambda *a: -right_position(*a), "the wrong way round"),
@@ -219,7 +237,7 @@ PLANTED = [
     ("tables", low("angle"), "the angles are rounded to bfloat16"),
     ("tables", low("position", "speed", "angle"), "positions, speeds and angles are all in bfloat16"),
     ("tables", low("angle", only=torch.float32), "the angles need more than float32"),
-    ("tables", partial(right_tables, scale=2.0), "off by more than rounding"),
+    ("tables", partial(right_tables, scale=2.0), "and in torch.bfloat16 at [0, 1, 0] it is -0.416"),
 ]
 
 RIGHT = [

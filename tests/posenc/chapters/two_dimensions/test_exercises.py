@@ -109,6 +109,11 @@ def next_with(**options):
     return partial(right_next, **options)
 
 
+def no_column_7(places, back, width):
+    right = right_back(places, back, width)
+    return torch.where(places[:, 1:] == 7, torch.tensor([3, 7]), right)
+
+
 PLANTED = [
     ("standing_back", lambda *a: right_back(*a).flip(-1), "row and column have changed places"),
     ("standing_back", partial(right_back, sign=1), "that patch comes later"),
@@ -117,6 +122,7 @@ PLANTED = [
     ("standing_back", half_a_wrap, "the column wraps and the row does not"),
     ("standing_back", partial(right_back, more=1), "it counts width + 1 patches a row"),
     ("standing_back", lambda *a: right_back(*a) + 1, "13 back from [4, 0] in rows of 8 is not [3, 4]"),
+    ("standing_back", no_column_7, "13 back from [4, 7] in rows of 8 is not [3, 7]: count there"),
     ("axial_angles", lambda p, *a: right_axial(p.flip(-1), *a), "rows and columns have changed places"),
     (
         "axial_angles",
@@ -135,7 +141,11 @@ PLANTED = [
         "every pair turns with row + column",
     ),
     ("axial_angles", with_speeds(*[lambda i, d: 0 * i] * 2), "not at the speeds"),
-    ("axial_angles", with_speeds(*[lambda i, d: 8 * i / d] * 2), "not at the speeds"),
+    (
+        "axial_angles",
+        with_speeds(*[lambda i, d: 8 * i / d] * 2),
+        "by [1.0, 0.316, 0.1, 0.032], and should by [1.0, 0.562",
+    ),
     ("axial_angles", lambda *a: right_axial(*a) + 1, "these are not the axial angles"),
     ("axial_angles", with_speeds(exponent, exponent, dtype=torch.float32), "rounded far away"),
     ("second_difference", corners(-1, 1, 1, -1), "every sign is the other way round"),
@@ -145,7 +155,7 @@ PLANTED = [
     ("second_difference", corners(-1, 1, 0, 0), "that is a first difference"),
     ("second_difference", corners(1, -1, 1, -1), "the pluses stand on one side"),
     ("second_difference", corners(1, 1, -1, -1), "the pluses stand on one side"),
-    ("second_difference", corners(2, -2, -2, 2), "compare one entry by hand"),
+    ("second_difference", corners(2, -2, -2, 2), "s(1, 0): every number is 2 times"),
     ("pair_steps", lambda *a: right_steps(*a).flip(0), "row and column have changed places"),
     ("pair_steps", partial(right_steps, turn=1), "that counts in turns"),
     ("pair_steps", partial(right_steps, power=1), "a longer wavelength makes it turn faster"),
@@ -163,8 +173,8 @@ PLANTED = [
     ),
     ("pair_steps", lambda a, w: right_steps(math.radians(a), w), "taken for degrees"),
     ("pair_steps", lambda *a: right_steps(*a).float().double(), "right to six digits"),
-    ("pair_steps", lambda *a: -right_steps(*a), "direction 0.50, wavelength 5 is not"),
-    ("places_in_text", text_from_one, "the text before the image"),
+    ("pair_steps", lambda *a: -right_steps(*a), "is not [-1.103, -0.602]: every number has the other sign"),
+    ("places_in_text", text_from_one, "and so on; yours are at [[1, 1, 1], [2, 2, 2]]"),
     ("places_in_text", places_with(start=0), "rows and columns start at 0"),
     ("places_in_text", places_with(order=(1, 0)), "row and column have changed places"),
     (
@@ -175,7 +185,7 @@ PLANTED = [
     (
         "places_in_text",
         places_with(start=1, time=lambda before, patches: torch.zeros(len(patches), 1, dtype=torch.long)),
-        "the image: patch (r, c)",
+        "the image, 2 × 4 after 3 tokens: patch (0, 0) is at [0, 1, 1]",
     ),
     ("places_in_text", columns_only_at_the_end, "its three coordinates are equal"),
     ("places_in_text", places_with(used=lambda r, c: r * c), "an image uses up only its longer side"),
@@ -190,6 +200,7 @@ PLANTED = [
     ("next_coordinate", next_with(more=-1), "the coordinate of the last token"),
     ("next_coordinate", next_with(which=slice(1)), "only one of the images is counted"),
     ("next_coordinate", next_with(which=slice(-1, None)), "only one of the images is counted"),
+    ("next_coordinate", lambda n, images: n + sum(min(i) - i[0] * i[1] for i in images), "not its shorter"),
     ("next_coordinate", next_with(more=7), "12 tokens with the images [] lead to 19"),
 ]
 

@@ -180,7 +180,7 @@ PLANTED = [
     ("rotation_bytes", numbers(7, 2), "rotate_half moves bytes too"),
     ("rotation_bytes", numbers(4.5, 0), "what the operations write"),
     ("rotation_bytes", numbers(5.5, 2), "what the operations read"),
-    ("rotation_bytes", numbers(13, 2), "list 5 operations"),
+    ("rotation_bytes", numbers(13, 2), "it is not 55,574,528 bytes: that is 13.2 times the numbers of x"),
     ("time_kernel", lambda k, s: 1e3 * right_time(k, s), "milliseconds"),
     ("time_kernel", lambda k, s: 1e6 * right_time(k, s), "microseconds"),
     ("time_kernel", no_wait, "it did not wait for the device"),
@@ -192,8 +192,8 @@ PLANTED = [
     ("time_kernel", warm_cache, "still in the cache"),
     ("time_kernel", first_calls_kept, "the first calls are in it"),
     ("time_kernel", mean, "take the median"),
-    ("faster", lambda *inputs: "first", "wrong for 10,000,000 bytes in 1 against 2,000,000 in 5 kernels"),
-    ("faster", lambda *inputs: 1, 'neither of the two words: return "first" or "second"'),
+    ("faster", lambda *inputs: "first", "which need 500 µs for bytes and 1 µs for launches and 100 µs"),
+    ("faster", lambda *inputs: 1, 'it returned 1: return "first" or "second"'),
     ("faster", slower, "the slower one"),
     ("faster", by_bytes, "the bytes alone"),
     ("faster", by_kernels, "the launches alone"),
@@ -210,7 +210,12 @@ PLANTED = [
     ("decode_step", step_with(new=lambda p, n: 0), "or turned to position 0"),
     ("decode_step", step_with(new=lambda p, n: n), "the length of the cache is not the position"),
     ("decode_step", step_with(new=lambda p, n: p + 1), "the new key is turned to position + 1"),
-    ("decode_step", step_with(new=lambda p, n: p + 9), "the new cache is not the old one"),
+    (
+        "decode_step",
+        step_with(new=lambda p, n: p + 9),
+        "have stayed, and the last is not the key turned by its position",
+    ),
+    ("decode_step", lambda *a: (step(*a)[0], 2 * step(*a)[1]), "have changed, and are to stay"),
     ("decode_step", step_with(turn_query=False), "the keys are turned and the query is not"),
     ("decode_step", step_with(asking=lambda p: 0), "or to position 0"),
     ("decode_step", step_with(scale=1), "the division by √d"),
@@ -224,7 +229,11 @@ PLANTED = [
     ("longest_bias", lambda m, h, i: m // (h * i), "T appears squared"),
     ("longest_bias", lambda m, h, i: math.isqrt(m // i), "every head has a bias of its own"),
     ("longest_bias", lambda m, h, i: math.isqrt(m // h), "that counts numbers"),
-    ("longest_bias", lambda m, h, i: 7, "7 is not the longest text"),
+    (
+        "longest_bias",
+        lambda m, h, i: 7,
+        "7 is not the longest text for 17,179,869,184 bytes, 32 heads, itemsize 2: its bias takes 3,136",
+    ),
 ]
 
 RIGHT = [
