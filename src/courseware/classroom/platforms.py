@@ -75,7 +75,7 @@ class HandedIn:
 def unpack(path: Path, folder: Path) -> HandedIn:
     """Make a folder of submissions from Moodle's or Canvas's zip: for each student one, called "name (number)".
 
-    A file keeps the time that the zip gives it; Canvas gives none, but numbers all files in the order in which they came.
+    A file keeps the time that the zip gives it. Canvas gives none, but numbers files in the order in which they came.
 
     Raises:
         ClassroomError: it is no zip that can be read, its names are neither Moodle's nor Canvas's, or it is too big.
@@ -90,47 +90,56 @@ def unpack(path: Path, folder: Path) -> HandedIn:
 
 
 def _sorted(archive: zipfile.ZipFile, path: Path) -> HandedIn:
-    """Whose each file is."""
-    entries = [
-        (re.split(r"[/\\]", _name(entry)), entry) for entry in archive.infolist() if not entry.is_dir()
-    ]
+    """Whose each file is: the first part of its path says it, as students choose the others."""
+    files = [entry for entry in archive.infolist() if not entry.is_dir()]
+    entries = [(re.split(r"[/\\]", _name(entry)), entry) for entry in files]
     entries = [(parts, entry) for parts, entry in entries if "__MACOSX" not in parts]
-    tops = {parts[0] if len(parts) > 1 else "" for parts, _ in entries}
-    if len(tops) == 1 and not MOODLE.fullmatch(top := tops.pop()) and top:  # packed again, in a folder
+    tops = {parts[0] if parts[1:] else "" for parts, _ in entries}
+    if (
+        len(tops) == 1 and "" not in tops and "_assignsubmission_" not in str(tops)
+    ):  # packed again, in a folder
         entries = [(parts[1:], entry) for parts, entry in entries]
     moodle = any(MOODLE.fullmatch(parts[0]) for parts, _ in entries)
     found = HandedIn("Moodle" if moodle else "Canvas", {}, {}, {}, [], [])
-    sheets = sorted(path.parent.glob("*.csv"), key=os.path.getmtime)
-    tables = [sheet.read_bytes() for sheet in sheets if sheet.stat().st_size <= BIGGEST]
+    tables = [_small(sheet) for sheet in sorted(path.parent.glob("*.csv"), key=os.path.getmtime)]
     for parts, entry in entries:
         match = (MOODLE if moodle else CANVAS).fullmatch(parts[0])
-        if not match or not moodle and parts[1:]:
-            if parts[-1].endswith(".csv") and entry.file_size <= BIGGEST and not entry.flag_bits & 1:
-                tables.append(archive.read(entry))
-            elif not parts[-1].startswith("."):
-                found.lines.append(f"{_shown(parts)} is not named as {found.platform} does: not graded")
-            continue
-        inside = [*filter(None, [match["rest"]]), *parts[1:]]
-        link, locked = stat.S_ISLNK(entry.external_attr >> 16), entry.flag_bits & 1
-        name = re.sub(r"^\.", "_", label(Path(match["name"])).encode()[:150].decode(errors="ignore"))
-        student = found.students.setdefault(f"{name} ({match['id']})", Student(match["name"], match["id"]))
-        if link or locked or {"", ".", ".."} & {*inside} or not inside:
-            kind = "a link" if link else "encrypted" if locked else "no path inside its folder"
-            found.lines.append(f"{_shown(parts)} is {kind}: left out")
-            continue
-        student.files.append(File(inside, entry, 0 if moodle else int(match["file"] or 0), match[0]))
-        if not moodle and match["late"]:
-            student.status = "late"
+        if match and (moodle or not parts[1:]):
+            _take(found, match, parts, entry)
+        elif parts[-1].endswith(".csv") and entry.file_size <= BIGGEST and not entry.flag_bits & 1:
+            tables.append(archive.read(entry))
+        elif not parts[-1].startswith("."):
+            found.lines.append(f"{_shown(parts)} is not named as {found.platform} does: not graded")
     if not found.students:
-        raise ClassroomError(
-            f"{path} holds no file that is named as Moodle or Canvas names submissions. Unpack it, and say FROM=folder."
-        )
+        none = "holds no file that is named as Moodle or Canvas names submissions"
+        raise ClassroomError(f"{path} {none}. Unpack it, and say FROM=folder.")
     if moodle:
         found.worksheet = _worksheet(tables, {student.id for student in found.students.values()})
         status = {_id(line): line.get("Status") or "" for line in found.worksheet}
         for student in found.students.values():
             student.status = status.get(student.id, "")
     return found
+
+
+def _take(found: HandedIn, match: re.Match, parts: list[str], entry: zipfile.ZipInfo) -> None:
+    """Note a file with its student, or that it is left out."""
+    of = match.groupdict()
+    name = re.sub(r"^\.", "_", label(Path(of["name"])).encode()[:150].decode(errors="ignore"))
+    student = found.students.setdefault(f"{name} ({of['id']})", Student(of["name"], of["id"]))
+    student.status = "late" if of.get("late") else student.status
+    inside = [*filter(None, [of["rest"]]), *parts[1:]]
+    if stat.S_ISLNK(entry.external_attr >> 16):
+        found.lines.append(f"{_shown(parts)} is a link: left out")
+    elif entry.flag_bits & 1:
+        found.lines.append(f"{_shown(parts)} is encrypted: left out")
+    elif not inside or {"", ".", ".."} & {*inside}:
+        found.lines.append(f"{_shown(parts)} is no path inside its folder: left out")
+    else:
+        student.files.append(File(inside, entry, int(of.get("file") or 0), match[0]))
+
+
+def _small(path: Path) -> bytes:
+    return path.read_bytes() if path.stat().st_size <= BIGGEST else b""
 
 
 def _name(entry: zipfile.ZipInfo) -> str:
@@ -186,12 +195,10 @@ def _write(archive: zipfile.ZipFile, folder: Path, files: list[File], found: Han
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
             found.troubles[key] = f"{_shown(file.path)} cannot be unpacked: {error}"
         else:
-            numbered += (
-                [path] if file.number and path.suffix != ".ipynb" and re.search(r"-\d+$", path.stem) else []
-            )
-    for (
-        path
-    ) in numbered:  # helper-1.py to Canvas, since helper.py came before; what imports it knows it as helper
+            if file.number and path.suffix != ".ipynb" and re.search(r"-\d+$", path.stem):
+                numbered.append(path)
+    # To Canvas helper.py is helper-1.py when it comes a second time; what imports it knows it as helper.
+    for path in numbered:
         shutil.copyfile(path, path.with_stem(re.sub(r"-\d+$", "", path.stem)))
 
 
@@ -248,11 +255,7 @@ def write_back(found: HandedIn, graded: Path, name: str, results: dict[str, dict
             elif called := _newest_notebook(student):
                 archive.writestr(called, _as_notebook(feedback(key, name, result)))
     base.with_suffix(".new").replace(base.with_suffix(".zip"))
-    late = [
-        key
-        for key, student in found.students.items()
-        if re.search(r"\blate\b", student.status, re.IGNORECASE)
-    ]
+    late = [key for key, each in found.students.items() if re.search(r"(?i)\blate\b", each.status)]
     lines += [f"late: {', '.join(late)}"] if late else []
     return [*lines, f"for {found.platform}: {base}.csv and {base}.zip"]
 
@@ -274,19 +277,16 @@ def _moodle(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[l
             "beside the zip lies no worksheet of this assignment, so Moodle's other columns stay empty"
         )
         for key, result in marked.items():
-            student, row = found.students[key], dict.fromkeys(WORKSHEET, "")
-            row |= {"Identifier": f"Participant {student.id}", "Full name": student.name}
-            row |= {
-                "Maximum Grade": f"{_most(result):g}",
-                "Grade can be changed": "Yes",
-                WORKSHEET[7]: "-",
-                WORKSHEET[8]: "-",
+            known = {
+                "Identifier": f"Participant {found.students[key].id}",
+                "Full name": found.students[key].name,
             }
-            rows.append(row)
+            known |= {"Maximum Grade": f"{_most(result):g}", "Grade can be changed": "Yes"}
+            rows.append(dict.fromkeys(WORKSHEET, "") | dict.fromkeys(WORKSHEET[7:9], "-") | known)
     for row in rows:
         if key := by_id.pop(_id(row), None):
             most = _most(marked[key])
-            scale = _float(row.get("Maximum Grade"), most) / most
+            scale = _float(row.get("Maximum Grade"), most) / most if most else 1
             if scale != 1:
                 scaled.add(f"Moodle's maximum is {scale * most:g}, not {most:g}: marks are scaled")
             row["Grade"] = f"{round(mark(marked[key]) * scale, 2):g}"
@@ -314,9 +314,8 @@ def _canvas(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[l
     for key, student in students.items():
         table.append([plain(student.name), student.id, "", "", "", as_text(mark(marked[key]))])
     without = [key for key, student in students.items() if not _newest_notebook(student)]
-    return table, [
-        f"no notebook came, so Canvas takes no feedback for {', '.join(without)}"
-    ] if without else []
+    lines = [f"no notebook came, so Canvas takes no feedback for {', '.join(without)}"] if without else []
+    return table, lines
 
 
 def _newest_notebook(student: Student) -> str:

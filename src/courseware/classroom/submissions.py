@@ -50,6 +50,9 @@ def _regular(path: Path) -> bool:
 def label(path: Path) -> str:
     """A name that can be printed and written: file names may be in any encoding, and fill 255 bytes."""
     name = unicodedata.normalize("NFC", os.fsencode(path).decode(errors="backslashreplace"))
+    name = re.sub(
+        r"[\x00-\x1f\x7f-\x9f]", lambda found: ascii(found[0])[1:-1], name
+    )  # a terminal would obey it
     return name.encode()[:240].decode(errors="ignore")
 
 

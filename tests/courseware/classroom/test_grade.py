@@ -25,6 +25,7 @@ from courseware.classroom.marks import failure, no_mark, write_marks
 from courseware.classroom.release import ClassroomError
 from courseware.classroom.submissions import Submission
 
+closed_in = grade._closed
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
 POINTS = {
@@ -83,6 +84,10 @@ ONE_CELL = {
         "import posenc.exercises\nposenc.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n"
         + UNPERMUTE
         + "return layer(x)",
+        8,
+    ),
+    "peek": (
+        UNPERMUTE + "raise ValueError('hidden test seen' if 'test_unpermute(' in In[-1] else 'no')",
         8,
     ),
     "spy": (
@@ -223,6 +228,7 @@ REASONS = {
     "memory": "unpermute: it raised MemoryError",
     "not a notebook": "it is not a notebook that can be read",
     "empty folder": "there is no notebook 01_permutation_invariance.ipynb in the folder",
+    "peek": "hidden test seen",
     "spy": "0 files of the class, 0 here",
 }
 
@@ -436,6 +442,21 @@ def test_a_result_counts_until_submission_or_assignment_change(tmp_path, templat
 def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, isolated, user, words):
     monkeypatch.setattr(grade.os, "geteuid", lambda: user)
     assert grade.kept_from(isolated).startswith(words)
+
+
+def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(tmp_path, template, monkeypatch):
+    closed = tmp_path / "closed"
+    (closed / "venv" / "bin").mkdir(parents=True)
+    closed.chmod(0o700)
+    monkeypatch.setattr(grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)])
+    monkeypatch.setattr(grade.install, "VENV", str(closed / "venv"))
+    monkeypatch.setattr(grade.os, "geteuid", lambda: 0)
+    monkeypatch.setenv("SANDBOX", "none")
+    arguments = tmp_path / "01_x.ipynb", template, tmp_path / "graded", [], None
+    with pytest.raises(ClassroomError, match=rf"{closed} is closed to them. Open it \(chmod o\+x {closed}\)"):
+        grade.Grader(*arguments)
+    closed.chmod(0o701)
+    grade.Grader(*arguments)
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "two"])

@@ -217,7 +217,7 @@ def test_names_in_any_encoding(tmp_path):
         content = content.replace(placeholder, name)
     path.write_bytes(content)
     found = platforms.unpack(path, tmp_path / "out")
-    assert {"Zoë (1)", "Zoë (2)"} < {*found.students} and len(found.students) == 4
+    assert {"Zoë (1)", "Zoë (2)", "A\\x1b[2J (4)"} < {*found.students} and len(found.students) == 4
     assert len([p for p in (tmp_path / "out").rglob("*.py")]) == 4 and not found.lines and not found.troubles
     assert {each.student for each in find_submissions(tmp_path / "out", NAME)[0]} == {*found.students}
 
@@ -280,6 +280,10 @@ def test_another_students_name_in_a_path_gives_nobody_anything(tmp_path):
     """A student chooses the names of files and folders, so only the first part of a path says whose it is."""
     _, files = unpack(tmp_path, {f"{MOODLE}/Bo_72_assignsubmission_file_/a.ipynb": "x", f"{MOODLE}b": "y"})
     assert {path.partition("/")[0] for path in files} == {FOLDER}
+    other = tmp_path / "out" / "group"
+    with pytest.raises(ClassroomError, match="holds no file that is named as Moodle or Canvas"):
+        zipped = {"Default group_assignsubmission_file_/Bo_72_assignsubmission_file_/a.ipynb": "x"}
+        platforms.unpack(pack(tmp_path / "in" / "z.zip", zipped), other)
     other = tmp_path / "out" / "canvas"
     platforms.unpack(pack(tmp_path / "in" / "y.zip", {"leezo_71_501_bo_72_502_a.ipynb": "x"}), other)
     assert [path.name for path in other.iterdir()] == ["leezo (71)"]
