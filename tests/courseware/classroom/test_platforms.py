@@ -94,9 +94,10 @@ def test_canvas_zip(tmp_path):
             "leezo_71_502_my_helper.py": "x = 1",
             f"bo_b_LATE_72_503_{NAME}-1.ipynb": "Bo's",
             "cy_73_text.html": "see my mail",
+            f"di_74_504_x/{NAME}.ipynb": "Canvas makes no folders",
         },
     )
-    assert found.platform == "Canvas"
+    assert found.platform == "Canvas" and len(found.lines) == 1
     assert files == {
         f"leezo (71)/{NAME}.ipynb": "Zoë's",
         "leezo (71)/my_helper.py": "x = 1",
@@ -229,7 +230,7 @@ def test_a_name_that_is_flagged_as_utf_8_and_is_not_is_told(tmp_path):
         platforms.unpack(path, tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", [".hidden", "x" * 140, "ë" * 100, "a\nb", "..", " "])
+@pytest.mark.parametrize("name", [".hidden", "x" * 140, "ë" * 125, "a\nb", "..", " "])
 def test_names_that_a_folder_cannot_have_as_they_are(tmp_path, name):
     found, _ = unpack(tmp_path, {f"{name}_7_assignsubmission_file_/a.ipynb": "1"})
     (submission,), lines = find_submissions(tmp_path / "out" / "new", NAME)
@@ -307,13 +308,15 @@ def test_what_is_no_zip_is_refused(tmp_path):
         platforms.unpack(tmp_path / "in" / "x.zip", tmp_path / "out")
 
 
-def test_a_damaged_entry_is_no_fault_of_the_student(tmp_path):
-    path = pack(
-        tmp_path / "in" / "x.zip",
-        {f"{MOODLE}/a.ipynb": "0123456789" * 99, "Bo_72_assignsubmission_file_/a": "1"},
-    )
+@pytest.mark.parametrize("where", ["at its start", "in the midst", "a method that zipfile does not know"])
+def test_a_damaged_entry_is_no_fault_of_the_student(tmp_path, where):
+    name, text = f"{MOODLE}/a.ipynb".encode(), "".join(map(str, range(999)))
+    path = pack(tmp_path / "in" / "x.zip", {name.decode(): text, "Bo_72_assignsubmission_file_/a": "1"})
     content = bytearray(path.read_bytes())
-    content[content.index(b"a.ipynb") + 12] ^= 0xFF
+    first, last = content.index(name), content.rindex(name)  # in the entry and in the directory
+    data = first + len(name)
+    for at in {"at its start": [data], "in the midst": [data + 99]}.get(where, [first - 22, last - 36]):
+        content[at] ^= 0x7F
     path.write_bytes(content)
     found = platforms.unpack(path, tmp_path / "out")
     assert [*found.troubles] == [FOLDER] and "a.ipynb cannot be unpacked: " in found.troubles[FOLDER]
