@@ -300,7 +300,7 @@ def _called_with(names: Sequence[str], inputs: Sequence) -> str:
         if isinstance(value, Tensor) and value.dim():
             words.append(f"{name} of shape {tuple(value.shape)}")
         elif isinstance(value, (int, float, str, list, Tensor)):
-            words.append(f"{name} = {shown(value.item() if isinstance(value, Tensor) else value)}")
+            words.append(f"{name} = {shown(value)}")
     return f" (called with {', '.join(words)})" if words else ""
 
 

@@ -133,7 +133,7 @@ def test_a_message_tells_what_the_function_was_called_with():
         Answer(many)(*inputs)
     assert str(told.value) == (
         "it raised ValueError: no (called with table of shape (2, 3), length = 5, base = 0.5, word = 'a', "
-        "words = ['a'], share = 0.25, long = a list)"
+        "words = ['a'], share = tensor(0.2500), long = a list)"
     )
     with pytest.raises(Wrong, match="it raised ValueError: no$"):
         Answer(lambda layer: raises())(raises)
