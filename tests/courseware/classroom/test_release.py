@@ -9,6 +9,7 @@ import subprocess
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 import nbformat
 import pytest
@@ -18,6 +19,7 @@ from courseware import notebooks
 from courseware.classroom import release
 from courseware.classroom.release import ClassroomError, teachers_source
 from courseware.dependencies import needed_cells
+from courseware.index import anchor
 from posenc.exercises import Unanswered, check
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,14 +112,41 @@ def test_links_to_what_is_not_handed_out_are_plain_text(text, plain):
     assert teachers_source(chapter, TEST).cells[0].source == plain
 
 
+def leading_nowhere(notebook):
+    """The links, in text and in outputs, that are neither to the web nor to a heading of the notebook itself."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    headings = [heading for text in texts for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    known = {f"#{unquote(anchor(heading))}" for heading in headings}
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    texts += [
+        output.data[kind] for output in outputs for kind in output.get("data", ()) if kind.startswith("text/")
+    ]
+    written = re.compile(r"\]\(([^)\s]+)\)|<[^>]+(?:src|href)=[\"']([^\"']+)")
+    links = [
+        "".join(link) for text in texts for link in written.findall(re.sub(r"`[^`\n]*`|\$[^$]*\$", "", text))
+    ]
+    return [link for link in links if not re.match(r"(https?|data):", link) and unquote(link) not in known]
+
+
 @chapters
 def test_no_link_of_a_handed_out_chapter_leads_nowhere(path):
-    for cell in teachers_source(notebooks.read(path), release.hidden_tests(path)).cells:
-        if cell.cell_type == "markdown":
-            leads = re.findall(
-                r"\]\(([^)\s]+\.(?:ipynb|md|py|png|toml)[^)\s]*)\)|(?:src|href)=.([^\"'>]+)", cell.source
-            )
-            assert not [link for link in map("".join, leads) if not re.match(r"https?:|#", link)], cell.source
+    chapter = notebooks.read(path)
+    assert leading_nowhere(chapter), "the chapter itself leads to its neighbours"
+    assert leading_nowhere(teachers_source(chapter, release.hidden_tests(path))) == []
+
+
+def test_a_link_that_leads_nowhere_is_seen():
+    output = v4.new_output("display_data", {"text/html": '<a href="claims.ipynb">claims</a>'})
+    notebook = v4.new_notebook(
+        cells=[
+            v4.new_markdown_cell(
+                "# One, *two*\n[a](#One,-two) [b](#Three) [c](02_x.ipynb#a) `[d](e)` <img src='f.png'>"
+            ),
+            v4.new_markdown_cell("[g](https://arxiv.org) [h](#One%2C-two) [i](LICENSE)"),
+            v4.new_code_cell("1", outputs=[output]),
+        ]
+    )
+    assert leading_nowhere(notebook) == ["#Three", "02_x.ipynb#a", "f.png", "LICENSE", "claims.ipynb"]
 
 
 @pytest.mark.parametrize(
