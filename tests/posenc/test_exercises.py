@@ -179,6 +179,12 @@ def test_a_value_is_shown_where_it_fits():
         "a list",
     ]
 
+    class Silent:
+        def __repr__(self):
+            raise ValueError
+
+    assert shown(Silent()) == "a Silent"
+
 
 @pytest.mark.parametrize("line", NUMBERS)
 def test_one_line_for_numbers(line, capsys):

@@ -278,6 +278,31 @@ def test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_the
 
 
 @pytest.mark.slow
+def test_in_a_kernel_the_notebook_finds_the_worked_functions_and_keeps_to_the_limit(tmp_path, monkeypatch):
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.delenv("POSENC_HINTS", raising=False)
+    source = teachers_source(notebooks.read(CHAPTERS[0]), release.hidden_tests(CHAPTERS[0]))
+    (tmp_path / "worked_solutions.py").write_text(release.worked_solutions(source))
+    release.limit_hints(source, 1)
+    imports = next(cell.source for cell in source.cells if "POSENC_HINTS" in cell.source)
+    cells = [
+        imports,
+        f"def unpermute(layer, x, p):\n    {release.STUB}",
+        'hint("unpermute")\nhint("unpermute")',
+        'unpermute = use("unpermute", unpermute)',
+        'unpermute = use("unpermute", unpermute)',
+        "unpermute(lambda rows: 2 * rows, torch.arange(3), torch.tensor([1, 2, 0])).tolist()",
+        'check("unpermute", unpermute)',
+    ]
+    made = notebooks.execute(v4.new_notebook(cells=[*map(v4.new_code_cell, cells)]), folder=tmp_path)
+    shown = ["".join(o.get("text", "") or o.data["text/plain"] for o in cell.outputs) for cell in made.cells]
+    assert shown[2].startswith("Hint 1 of 1: ") and shown[2].endswith("gives at most 1 for an exercise.\n")
+    assert shown[3] == shown[4] == "The chapter goes on with the worked unpermute.\n"
+    assert shown[5] == "[0, 2, 4]"
+    assert shown[6] == "○ unpermute: this is the worked solution; run your own cell first\n"
+
+
+@pytest.mark.slow
 @chapters
 def test_what_is_not_attempted_says_so_where_it_is_needed(released, path, capsys):
     students = notebooks.read(released / "release" / path.stem / path.name)
