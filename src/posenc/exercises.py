@@ -289,7 +289,10 @@ def _first_line(error: BaseException) -> str:
 
 def shown(value: Any) -> str:
     """The value where it fits into a message, else what kind it is."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  a learner's object may raise anything
+        return _describe(value)
     return text if len(text) <= 60 and "\n" not in text else _describe(value)
 
 
@@ -300,7 +303,7 @@ def _called_with(names: Sequence[str], inputs: Sequence) -> str:
         if isinstance(value, Tensor) and value.dim():
             words.append(f"{name} of shape {tuple(value.shape)}")
         elif isinstance(value, (int, float, str, list, Tensor)):
-            words.append(f"{name} = {shown(value.item() if isinstance(value, Tensor) else value)}")
+            words.append(f"{name} = {shown(value)}")
     return f" (called with {', '.join(words)})" if words else ""
 
 

@@ -111,6 +111,11 @@ def test_one_line_for(line, capsys):
     assert verdict(capsys, "double_it", ANSWERS[line]) == line
 
 
+def test_an_input_of_another_shape_is_changed_too(capsys):
+    line = verdict(capsys, "double_it", lambda x: 2 * x.unsqueeze_(0)[0])
+    assert "it changed its input x in place" in line
+
+
 def test_what_torch_has_not_implemented_is_attempted(capsys):
     with pytest.raises(NotImplementedError):
         torch.arange(2).softmax(-1)
@@ -133,7 +138,7 @@ def test_a_message_tells_what_the_function_was_called_with():
         Answer(many)(*inputs)
     assert str(told.value) == (
         "it raised ValueError: no (called with table of shape (2, 3), length = 5, base = 0.5, word = 'a', "
-        "words = ['a'], share = 0.25, long = a list)"
+        "words = ['a'], share = tensor(0.2500), long = a list)"
     )
     with pytest.raises(Wrong, match="it raised ValueError: no$"):
         Answer(lambda layer: raises())(raises)
@@ -173,6 +178,12 @@ def test_a_value_is_shown_where_it_fits():
         "a Tensor",
         "a list",
     ]
+
+    class Silent:
+        def __repr__(self):
+            raise ValueError
+
+    assert shown(Silent()) == "a Silent"
 
 
 @pytest.mark.parametrize("line", NUMBERS)

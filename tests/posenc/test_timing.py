@@ -417,7 +417,12 @@ table, places = torch.ones(100, 16), torch.tensor([3, 1, 3])
         (lambda: table[places], 192 + 24, 192, 1),
         (lambda: torch.nn.functional.embedding(places, table), 192 + 24, 192, 1),
         (lambda: table.index_select(0, places), 192 + 24, 192, 1),
-        (lambda: x.gather(1, x[:, :2].long()), 64 + 64 + 128, 128 + 64, 2),  # the long copy is the other kernel
+        (
+            lambda: x.gather(1, x[:, :2].long()),
+            64 + 64 + 128,
+            128 + 64,
+            2,
+        ),  # the long copy is the other kernel
         (lambda: x.split(4), 0, 0, 0),
         (lambda: 3, 0, 0, 0),
     ],

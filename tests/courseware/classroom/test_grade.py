@@ -19,7 +19,7 @@ import nbformat
 import pytest
 
 import courseware.classroom
-from courseware import notebooks
+from courseware import install, notebooks
 from courseware.classroom import grade, release, submissions
 from courseware.classroom.marks import failure, no_mark, write_marks
 from courseware.classroom.release import ClassroomError
@@ -502,6 +502,7 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     monkeypatch.setitem(sys.modules, "courseware.classroom.autograde", SimpleNamespace())
     monkeypatch.setattr(courseware.classroom, "autograde", SimpleNamespace(), raising=False)
     monkeypatch.setattr(grade, "lay_out", fails)
+    monkeypatch.setattr(install, "PYTHON", sys.executable)
     grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=5))
     deep = Submission("bob", None, trouble="Permission denied: secret")
     results = {
@@ -512,6 +513,58 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     assert "Permission denied: secret" in results["bob"]["reason"]
     assert (str(error) if error.args != (9,) else "its grader died") in results["ann"]["reason"]
     assert not list((tmp_path / "graded" / "results").iterdir())
+
+
+def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_listed(
+    tmp_path, template, monkeypatch
+):
+    source, notebook, mode = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb", tmp_path / "mode"
+    source.write_text("1"), notebook.write_text("1")
+
+    def hangs(submission, base, kernels, *_):
+        mode.write_text(f"{kernels.stat().st_mode & 0o777:o}")
+        time.sleep(60)
+
+    monkeypatch.setitem(sys.modules, "courseware.classroom.autograde", SimpleNamespace())
+    monkeypatch.setattr(courseware.classroom, "autograde", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(grade, "lay_out", hangs)
+    monkeypatch.setattr(install, "PYTHON", sys.executable)
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=-58))
+    start = time.monotonic()
+    ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)
+    assert time.monotonic() - start < 30 and "its grader died" in result["reason"]
+    assert mode.read_text() == "711"
+
+
+def test_as_root_each_submission_has_a_user_number_of_its_own(tmp_path, template, monkeypatch):
+    source = tmp_path / "01_x.ipynb"
+    source.write_text("1")
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    places = SimpleNamespace(Place=lambda **values: SimpleNamespace(**values))
+    for root, users in ((0, [50_000, 50_001, 50_002]), (1000, [0, 0, 0])):
+        monkeypatch.setattr(os, "geteuid", lambda root=root: root)
+        assert [grader._place(places, tmp_path, tmp_path, number).user for number in range(3)] == users
+
+
+WATCH = """
+import subprocess, sys
+from pathlib import Path
+from courseware.classroom.autograde import Limits, Watch
+
+hold = "import time; held = bytearray(300_000_000); held[::4096] = bytes(len(held[::4096])); time.sleep(20)"
+watch = Watch(Limits(gigabytes=0.5), Path("/"))
+held = [subprocess.Popen([sys.executable, "-c", hold]) for _ in range(2)]
+watch.start()
+for process in held:
+    process.wait()
+print(watch.reason)
+"""
+
+
+@pytest.mark.slow
+def test_the_memory_of_all_processes_together_is_limited(classroom_python):
+    printed = subprocess.check_output([classroom_python, "-W", "ignore", "-c", WATCH], text=True)
+    assert printed == "it took more than 0.5 GB of memory\n"
 
 
 def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch, tmp_path):

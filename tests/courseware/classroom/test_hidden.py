@@ -99,7 +99,6 @@ SEEN_THROUGH = [
         for before in (3, 4, 5, 10, 50)
     ),
     *(("07", "time_kernel", few_calls(4, timed), r"that is interrupted in call [4-7] ") for timed in (2, 3)),
-    ("07", "time_kernel", lambda kernel, stream: 40e-6, r"off a kernel of 25 µs it reads 40 µs"),
     ("04", "look_back", twelve_at_most, r"13 back, d = 64, among 14 tokens: the weight there is only 0\.00"),
 ]
 

@@ -113,6 +113,8 @@ again = results()
 counts.append(marks.write_gradebook(path, template, again))
 with Gradebook(f"sqlite:///{path}") as book:
     scores = {s.student.id: s.score for s in book.assignment_submissions("01_x")}
+    notebooks = [book.find_submission_notebook("01_x", "01_x", student) for student in scores]
+    assert not any(each.needs_manual_grade for notebook in notebooks for each in notebook.grades)
 print(json.dumps([counts, scores, again["ann"]["marks"], again["ann"]["notes"]]))
 """
 

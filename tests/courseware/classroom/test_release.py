@@ -9,6 +9,7 @@ import subprocess
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 import nbformat
 import pytest
@@ -18,6 +19,7 @@ from courseware import notebooks
 from courseware.classroom import release
 from courseware.classroom.release import ClassroomError, teachers_source
 from courseware.dependencies import needed_cells
+from courseware.index import anchor
 from posenc.exercises import Unanswered, check
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,14 +112,41 @@ def test_links_to_what_is_not_handed_out_are_plain_text(text, plain):
     assert teachers_source(chapter, TEST).cells[0].source == plain
 
 
+def leading_nowhere(notebook):
+    """The links, in text and in outputs, that are neither to the web nor to a heading of the notebook itself."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    headings = [heading for text in texts for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    known = {f"#{unquote(anchor(heading))}" for heading in headings}
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    texts += [
+        output.data[kind] for output in outputs for kind in output.get("data", ()) if kind.startswith("text/")
+    ]
+    written = re.compile(r"\]\(([^)\s]+)\)|<[^>]+(?:src|href)=[\"']([^\"']+)")
+    links = [
+        "".join(link) for text in texts for link in written.findall(re.sub(r"`[^`\n]*`|\$[^$]*\$", "", text))
+    ]
+    return [link for link in links if not re.match(r"(https?|data):", link) and unquote(link) not in known]
+
+
 @chapters
 def test_no_link_of_a_handed_out_chapter_leads_nowhere(path):
-    for cell in teachers_source(notebooks.read(path), release.hidden_tests(path)).cells:
-        if cell.cell_type == "markdown":
-            leads = re.findall(
-                r"\]\(([^)\s]+\.(?:ipynb|md|py|png|toml)[^)\s]*)\)|(?:src|href)=.([^\"'>]+)", cell.source
-            )
-            assert not [link for link in map("".join, leads) if not re.match(r"https?:|#", link)], cell.source
+    chapter = notebooks.read(path)
+    assert leading_nowhere(chapter), "the chapter itself leads to its neighbours"
+    assert leading_nowhere(teachers_source(chapter, release.hidden_tests(path))) == []
+
+
+def test_a_link_that_leads_nowhere_is_seen():
+    output = v4.new_output("display_data", {"text/html": '<a href="claims.ipynb">claims</a>'})
+    notebook = v4.new_notebook(
+        cells=[
+            v4.new_markdown_cell(
+                "# One, *two*\n[a](#One,-two) [b](#Three) [c](02_x.ipynb#a) `[d](e)` <img src='f.png'>"
+            ),
+            v4.new_markdown_cell("[g](https://arxiv.org) [h](#One%2C-two) [i](LICENSE)"),
+            v4.new_code_cell("1", outputs=[output]),
+        ]
+    )
+    assert leading_nowhere(notebook) == ["#Three", "02_x.ipynb#a", "f.png", "LICENSE", "claims.ipynb"]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +186,20 @@ def test_the_worked_functions_are_a_module_that_passes_every_check(path, monkeyp
     for name in exercises(source):
         check(name, worked[name])
         assert capsys.readouterr().out.startswith("✓")
+
+
+def test_what_a_teacher_changed_is_kept(tmp_path, monkeypatch):
+    def generate(classroom, name):
+        (classroom / "release" / name).mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(release, "generate", generate)
+    release.assignment(CHAPTERS[0], tmp_path)
+    source = tmp_path / "source" / CHAPTERS[0].stem / CHAPTERS[0].name
+    changed = source.read_text().replace('"points": 2', '"points": 3')
+    assert changed != source.read_text()
+    source.write_text(changed)
+    release.assignment(CHAPTERS[0], tmp_path)
+    assert source.read_text() == changed
 
 
 @chapters
@@ -232,6 +275,31 @@ def test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_the
     assert notebooks.read(folder / path.name) == before
     with zipfile.ZipFile(f"{folder}.zip") as archive:
         assert archive.namelist() == [path.name]
+
+
+@pytest.mark.slow
+def test_in_a_kernel_the_notebook_finds_the_worked_functions_and_keeps_to_the_limit(tmp_path, monkeypatch):
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.delenv("POSENC_HINTS", raising=False)
+    source = teachers_source(notebooks.read(CHAPTERS[0]), release.hidden_tests(CHAPTERS[0]))
+    (tmp_path / "worked_solutions.py").write_text(release.worked_solutions(source))
+    release.limit_hints(source, 1)
+    imports = next(cell.source for cell in source.cells if "POSENC_HINTS" in cell.source)
+    cells = [
+        imports,
+        f"def unpermute(layer, x, p):\n    {release.STUB}",
+        'hint("unpermute")\nhint("unpermute")',
+        'unpermute = use("unpermute", unpermute)',
+        'unpermute = use("unpermute", unpermute)',
+        "unpermute(lambda rows: 2 * rows, torch.arange(3), torch.tensor([1, 2, 0])).tolist()",
+        'check("unpermute", unpermute)',
+    ]
+    made = notebooks.execute(v4.new_notebook(cells=[*map(v4.new_code_cell, cells)]), folder=tmp_path)
+    shown = ["".join(o.get("text", "") or o.data["text/plain"] for o in cell.outputs) for cell in made.cells]
+    assert shown[2].startswith("Hint 1 of 1: ") and shown[2].endswith("gives at most 1 for an exercise.\n")
+    assert shown[3] == shown[4] == "The chapter goes on with the worked unpermute.\n"
+    assert shown[5] == "[0, 2, 4]"
+    assert shown[6] == "○ unpermute: this is the worked solution; run your own cell first\n"
 
 
 @pytest.mark.slow

@@ -94,6 +94,10 @@ def left_alone(answer):
         got, stay = float(answer(d, base, trained, fast)), int(kept.sum())
         here = f"for d = {d}, base {base:g}, {trained} positions and fast = {fast:g}"
         assert got == stay, f"{here} YaRN leaves {stay} pairs alone, not {got:g}"
+    every = float(answer(6, 2.0, 4096, 32.0))
+    assert every == 3, (
+        f"with base 2 and d = 6 each of 3 pairs makes 32 turns within 4096 positions, and it counts {every:g}"
+    )
     got = float(answer(64, 10_000.0, 8, 32.0))
     assert got == 0, f"within 8 positions no pair makes 32 turns, and it counts {got:g}"
 

@@ -82,7 +82,7 @@ def failing_twin(answer):
     from collections import Counter
 
     words = random.Random(22)
-    sentences = [["a", "b", "a", "c"], ["c", "b", "b", "c", "z"]]
+    sentences = [["a", "b", "a", "c"], ["c", "b", "b", "c", "z"], ["d", "d", "e", "f"], ["d", "e", "e", "f"]]
     for length in (3, 5, 11):
         sentence = [f"{words.choice('bcdfg')}{words.choice('aeiou')}{number}" for number in range(length)]
         sentences += [sentence, sorted(sentence), sorted(sentence, reverse=True)]

@@ -145,7 +145,8 @@ def positions_from_mask(answer):
     generator = torch.Generator().manual_seed(802)
     for rows, length in ((1, 1), (3, 7), (6, 20)):
         pads = torch.randint(length, (rows, 1), generator=generator)
-        real = torch.arange(length) >= pads
+        places, ends = torch.arange(length), torch.randint(length // 2 + 1, (rows, 1), generator=generator)
+        real = (places >= pads) & (places < length - ends)
         got = answer(real.clone())
         here = f"for a mask of shape {tuple(real.shape)}"
         assert type(got) is torch.Tensor, f"{here} it returned no tensor"

@@ -194,6 +194,8 @@ def longest_wavelength(answer: Answer) -> None:
             wrong("the exponent belongs to the last column, d - 1: pairs have 0, 2, …, d - 2 over d")
         if same(2 * math.pi * base ** -((width - 2) / width)):
             wrong("slow waves are long: the exponent has the wrong sign")
+        if same(360 * base ** ((width - 2) / width)):
+            wrong("a whole turn is 2π radians, not 360: the angles are in radians")
         if same(2 * math.pi):
             wrong("that is the shortest one, of pair 0: the last pair is the slowest")
         if math.isclose(got, right, rel_tol=1e-2):
@@ -355,6 +357,11 @@ def embed(answer: Answer) -> None:
             wrong("the positions are missing")
         if same(root * x + sinusoidal(torch.arange(1, length + 1), width, dtype=table.dtype)):
             wrong("the first token has the encoding of position 1: count from 0")
+        for size, name in ((9, "the number of rows of the table"), (length, "the length of the text")):
+            if same(math.sqrt(size) * x + e):
+                wrong(f"the factor is √{size}, {name}, and d = {width} is the length of a row")
+        if same(root * x + sinusoidal(tokens, width, dtype=table.dtype)):
+            wrong("it encodes the tokens' numbers: the positions are 0 to T - 1, whatever the tokens are")
         if width == 36 and same(4 * x + e):
             wrong("right for d = 16, wrong for d = 36: the factor is √d and not always 4")
         if not same(root * x + e):

@@ -177,6 +177,8 @@ def left_alone(answer: Answer) -> None:
         (16, 1e4, 32, 1.0),
         (16, 1e4, 32, 5.0),
         (16, 1e4, 31, 5.0),
+        (64, 10_000.0, 8, 32.0),
+        (8, 16.0, 4096, 32.0),
     ):
         got = answer.number(head_dim, base, trained, fast)
 
@@ -187,6 +189,11 @@ def left_alone(answer: Answer) -> None:
         if got == right:
             continue
         pairs = head_dim // 2
+        if not 0 <= got <= pairs:
+            wrong(
+                f"{got:g} with d = {head_dim}, base {base:g}, {trained} positions and fast = {fast:g}: it is at least 0, and "
+                f"at most the number of pairs, {pairs}"
+            )
         for mistaken, message in (
             (
                 number(trained - 1),

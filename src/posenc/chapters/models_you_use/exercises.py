@@ -227,7 +227,8 @@ def turn_between(answer: Answer) -> None:
         if abs(got - math.degrees(exact)) < 1e-6:
             wrong("that is in degrees: return radians")
         each = torch.atan2(cross, dot)
-        if abs(got - each.mean().item()) < 1e-9:
+        turned = (_complex(after).angle() - _complex(before).angle()).mean().item()
+        if abs(got - each.mean().item()) < 1e-9 or abs(got - turned) < 1e-9:
             wrong(
                 "the mean of angles goes wrong near half a turn, where some read +π and some -π: add up first"
             )

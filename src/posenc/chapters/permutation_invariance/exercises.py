@@ -175,6 +175,8 @@ def failing_twin(answer: Answer) -> None:
         "not all who wander are lost",
         "a bird flew over",
         "to be to sleep",
+        "very very good words",
+        "we had had enough",
     ):
         tokens = sentence.split()
         twin = answer(tokens)

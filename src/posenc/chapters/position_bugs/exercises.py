@@ -73,7 +73,10 @@ def steps_apart(answer: Answer) -> None:
     if abs(got) > 1e-9:
         if math.isclose(got, _apart(agreeing, tokens, log, cached=False).abs().max().item(), abs_tol=1e-9):
             wrong("the cache is not handed on: each step needs the one that the step before returned")
-        wrong(f"two runs that agree to the last digit are apart by {got:.3g}")
+        wrong(
+            f"two runs that agree to the last digit are apart by {got:.3g}: compare the logits of each step with those of "
+            "the same place in the whole text"
+        )
     shifted = _Toy(constant=5.0)
     if abs(answer.number(shifted.whole, shifted.step, tokens)) > 1e-9:
         wrong(
@@ -135,7 +138,11 @@ def positions_from_mask(answer: Answer) -> None:
             wrong(
                 f"real tokens are right; the padding has {got[~real].min()} to {got[~real].max()} and is to have 0"
             )
-        wrong(f"for {rows} it gives {got.tolist()}")
+        if torch.equal(got, (torch.arange(real.shape[1]) - (~real).sum(dim=1, keepdim=True)).clamp(min=0)):
+            wrong(
+                "padding may stand at the end, too: count the real tokens before each, not the padding of the row"
+            )
+        wrong(f"for {rows} it gives {got.tolist()} and should give {wanted.tolist()}")
 
 
 # ---------------------------------------------------------------- 8.3 layout
@@ -181,7 +188,8 @@ def layout_of(answer: Answer) -> None:
                 "wrong where position 0 is turned too: don't compare with position 0, look at the zeros of one result"
             )
         wrong(
-            f"both layouts are called {said['interleaved']}: is the vector turned at a position other than 0?"
+            f"both layouts are called {said['interleaved']}: is the vector turned at a position other than 0, and is it 0 "
+            "in all dimensions but one?"
         )
 
 

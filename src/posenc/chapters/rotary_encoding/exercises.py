@@ -279,7 +279,7 @@ def half_split_weight(answer: Answer) -> None:
         return
     if torch.equal(got, weight):
         wrong("the weight is unchanged: its rows are still interleaved")
-    if torch.equal(got, to_half_split(weight, head_dim, dim=1)):
+    if torch.equal(got.sort(dim=1).values, weight.sort(dim=1).values):
         wrong("columns are reordered: they belong to the input; the rows make the query's dimensions")
     if torch.equal(got, to_interleaved(weight, head_dim, dim=0)):
         wrong("that is the way back, from half-split to interleaved")
@@ -354,6 +354,10 @@ def cached_position(answer: Answer) -> None:
             continue
         if got == position + 1:
             wrong(f"{got:.0f} for the key at {position}: positions count from 0")
+        if position and got == position - 1 and not rounded:
+            wrong(
+                f"{got:.0f} for the key at {position}: row 0 has to be the turn of position 0, so count from 0"
+            )
         if got == -position or got == length - position:
             wrong(f"{got:.0f} for the key at {position}: the turn is counted the wrong way round")
         if position > 6 and abs(got - position % (2 * math.pi)) <= 1:

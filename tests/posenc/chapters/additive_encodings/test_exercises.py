@@ -105,6 +105,11 @@ def batch_axis(table, tokens):
     return math.sqrt(table.shape[1]) * table[tokens] + e
 
 
+def positions_of_tokens(table, tokens):
+    d = table.shape[1]
+    return math.sqrt(d) * table[tokens] + sinusoidal(tokens, d, dtype=torch.float64)
+
+
 ROOT = 4.0  # √16, the width that the check of embed uses
 
 PLANTED = [
@@ -176,6 +181,7 @@ PLANTED = [
     ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((d - 1) / d), "belongs to the last column"),
     ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((2 - d) / d), "slow waves are long"),
     ("longest_wavelength", lambda d, b: 2 * math.pi, "that is the shortest one"),
+    ("longest_wavelength", lambda d, b: 360 * b ** ((d - 2) / d), "a whole turn is 2π radians"),
     ("longest_wavelength", lambda d, b: 50_000, "pair 255 has made 0.825 turns after 50000 positions"),
     (
         "longest_wavelength",
@@ -218,7 +224,19 @@ PLANTED = [
     ("embed", embed_with(encoding=0.0), "the positions are missing"),
     ("embed", embed_with(start=1), "the encoding of position 1"),
     ("embed", embed_with(token=ROOT), "right for d = 16, wrong for d = 36"),
-    ("embed", embed_with(token=3.0), "encoding of its position: for d = 16, at [0, 0, 0] it is"),
+    (
+        "embed",
+        lambda t, k: right_embed(t, k, token=math.sqrt(len(t))),
+        "√9, the number of rows of the table, and d = 16",
+    ),
+    (
+        "embed",
+        lambda t, k: right_embed(t, k, token=math.sqrt(k.shape[1])),
+        "√5, the length of the text, and d = 16",
+    ),
+    ("embed", positions_of_tokens, "it encodes the tokens' numbers"),
+    ("embed", embed_with(token=2.5), "encoding of its position: for d = 16, at [0, 0, 0] it is"),
+    ("embed", lambda t, k: right_embed(t, k) + 0.02, "encoding of its position: for d = 16"),
 ]
 
 RIGHT = [

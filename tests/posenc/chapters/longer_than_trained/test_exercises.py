@@ -92,6 +92,14 @@ def by_wavelength(d, base, trained, fast, *, longer=True):
     return int(((wavelengths > fast) if longer else (wavelengths < fast)).sum())
 
 
+def by_logarithm(d, base, trained, fast):
+    return min(d // 2, math.ceil(d / 2 * math.log(trained / (TURN * fast)) / math.log(base)))
+
+
+def every_dimension(d, base, trained, fast):
+    return sum(trained / (TURN * base ** (2 * i / d)) > fast for i in range(d))
+
+
 # --- 5.5 first_unseen
 
 
@@ -152,6 +160,8 @@ PLANTED = [
     ("left_alone", partial(by_wavelength, longer=False), "has come round trained_length / fast times"),
     ("left_alone", lambda d, b, t, f: right_alone(d, b, t - 1, f), "the turns within 31 positions"),
     ("left_alone", lambda d, b, t, f: right_alone(d, b, t + 1, f), "the turns within 32 positions"),
+    ("left_alone", by_logarithm, "-11 with d = 64, base 10000, 8 positions and fast = 32: it is at least 0"),
+    ("left_alone", every_dimension, "5 with d = 8, base 16, 4096 positions and fast = 32: it is at least 0"),
     ("left_alone", lambda *a: 3, "3 of 64 pairs, expected those"),
     ("first_unseen", lambda *a: "32", "it returned a str"),
     (

@@ -131,6 +131,11 @@ PLANTED = [
         ),
         "take conj(before), or divide",
     ),
+    (
+        "turn_between",
+        lambda *both: -sum(s * v[:, 1].atan2(v[:, 0]).mean() for s, v in zip((1, -1), both)),
+        "half a turn",
+    ),
     ("turn_between", lambda before, after: 0.123, "these eight vectors turn by"),
 ]
 

@@ -37,6 +37,10 @@ def right_positions(real):
     return (real.cumsum(1) - 1) * real
 
 
+def less_the_padding(real):
+    return (torch.arange(real.shape[1]) - (~real).sum(1, keepdim=True)).clamp(min=0)
+
+
 # --- 8.3 layout_of
 
 
@@ -142,7 +146,12 @@ PLANTED = [
     ("positions_from_mask", lambda r: r.cumsum(1) * r, "take 1 off the count"),
     ("positions_from_mask", lambda r: r.cumsum(0) - 1, "down the columns"),
     ("positions_from_mask", lambda r: r.cumsum(1) - 1, "the padding has -1 to -1"),
-    ("positions_from_mask", lambda r: 7 * right_positions(r), "it gives"),
+    ("positions_from_mask", less_the_padding, "padding may stand at the end, too"),
+    (
+        "positions_from_mask",
+        lambda r: 7 * right_positions(r),
+        "for [[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]] it gives [[0, 7, 14, 21, 28], [0, 0, 0, 7, 14]] and should give [[0, 1, 2",
+    ),
     ("layout_of", lambda *a: None, "it returned None"),
     ("layout_of", lambda *a: "neighbours", "it returned 'neighbours'"),
     ("layout_of", exchanged, "have changed places"),

@@ -189,6 +189,7 @@ PLANTED = [
     ("time_kernel", block, "the kernel and the flush"),
     ("time_kernel", asked_too_early, "synchronize before you ask"),
     ("time_kernel", lambda k, s: 2 * right_time(k, s), "it reads 80 µs off a kernel of 40 µs"),
+    ("time_kernel", lambda k, s: 40e-6, "and 40 µs off one of 90 µs"),
     ("time_kernel", warm_cache, "still in the cache"),
     ("time_kernel", first_calls_kept, "the first calls are in it"),
     ("time_kernel", mean, "take the median"),
@@ -219,7 +220,11 @@ PLANTED = [
     ("decode_step", step_with(turn_query=False), "the keys are turned and the query is not"),
     ("decode_step", step_with(asking=lambda p: 0), "or to position 0"),
     ("decode_step", step_with(scale=1), "the division by √d"),
-    ("decode_step", step_with(asking=lambda p: p + 1), "the scores are not"),
+    (
+        "decode_step",
+        step_with(asking=lambda p: p + 1),
+        "the scores are not: rotated query times every key of the new cache, over √d (at [0, 0]",
+    ),
     ("longest_bias", lambda m, h, i: math.sqrt(m / (h * i)) + 0.3, "round down"),
     (
         "longest_bias",
