@@ -4,6 +4,7 @@ import ast
 import base64
 import copy
 import functools
+import html
 import io
 import json
 import re
@@ -11,6 +12,7 @@ import statistics
 from pathlib import Path
 from urllib.parse import unquote
 
+import latex2mathml.converter
 import nbformat
 import pytest
 from nbformat import v4
@@ -298,6 +300,23 @@ def links_resolve(notebook, path):
     return complaints
 
 
+def names_in_formulas(notebook, path):
+    """A name in a formula is explained: in a table of symbols, of this chapter or one before, or in the prose."""
+    source = "\n".join(cell.source for cell in markdown(notebook))
+    before = [one for one in sorted(path.parent.glob("[0-9]*.ipynb")) if one.name < path.name]
+    tables = [cell.source for one in before for cell in markdown(read(one)) if "| symbol |" in cell.source]
+    explained = re.sub(r"\$\$.*?\$\$", " ", "\n".join([*tables, source]), flags=re.DOTALL)
+    formulas = re.findall(r"\$\$(.*?)\$\$", source, re.DOTALL)
+    found = re.findall(
+        "<mi>(.*?)</mi>", html.unescape("".join(map(latex2mathml.converter.convert, formulas)))
+    )
+    return [
+        f"{name} stands in a formula and is explained nowhere"
+        for name in sorted({*found} - {"sin", "cos"})
+        if not re.search(rf"(?<![^\W\d_]){name}(?![^\W\d_])", explained)
+    ]
+
+
 def cell_length(notebook, path):
     lengths = [sum(map(bool, map(str.strip, cell.source.split("\n")))) for cell in code(notebook)]
     complaints = [
@@ -489,6 +508,7 @@ RULES = [
     guesses,
     exercises_in_the_contents,
     links_resolve,
+    names_in_formulas,
     cell_length,
     one_cell_of_imports,
     unique_ids,
@@ -727,6 +747,8 @@ VIOLATIONS = [
         "before.png: there is no such file",
     ),
     (links_resolve, sources(-2, "[Before]", '<img src="a.png"> [Before]'), "a.png: there is no such file"),
+    (names_in_formulas, sources(7, "See", "$$\\phi_i$$ See"), "i stands in a formula"),
+    (names_in_formulas, sources(7, "See", "$$\\phi_i$$ See"), "ϕ stands in a formula"),
     (cell_length, sources(2, "show()", "\n\n".join(["show()"] * 26)), "has 26 lines"),
     (cell_length, many_long_cells, "median"),
     (one_cell_of_imports, sources(2, "show()", "from math import pi"), "imports too"),

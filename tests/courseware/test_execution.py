@@ -55,6 +55,7 @@ def output_texts(executed):
 @pytest.mark.slow
 def test_it_runs_in_the_steady_environment_and_the_given_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("EXTRA", "yes")
+    monkeypatch.setenv("COLUMNS", "7")  # a terminal's
     source = "import os\nprint([os.environ[name] for name in NAMES], os.getcwd() == FOLDER)"
     source = source.replace("NAMES", str([*notebooks.STEADY, "EXTRA"])).replace("FOLDER", repr(str(tmp_path)))
     original = notebook(source, "1 + 1")

@@ -193,7 +193,7 @@ def test_the_name_stays_with_comments_docstrings_prose_and_other_modules(package
 def test_a_folder_that_is_no_package_is_named(package):
     (package / "inner/__init__.py").unlink()
     with pytest.raises(FileNotFoundError, match="inner has no __init__.py: make an empty one"):
-        fingerprint(importing(*CODE))
+        keep.imported_files(["import posenc"])
 
 
 def test_the_name_changes_with_a_cell(package):

@@ -111,6 +111,11 @@ def test_one_line_for(line, capsys):
     assert verdict(capsys, "double_it", ANSWERS[line]) == line
 
 
+def test_an_input_of_another_shape_is_changed_too(capsys):
+    line = verdict(capsys, "double_it", lambda x: 2 * x.unsqueeze_(0)[0])
+    assert "it changed its input x in place" in line
+
+
 def test_what_torch_has_not_implemented_is_attempted(capsys):
     with pytest.raises(NotImplementedError):
         torch.arange(2).softmax(-1)

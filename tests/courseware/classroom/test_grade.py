@@ -17,7 +17,7 @@ import nbformat
 import pytest
 
 import courseware.classroom
-from courseware import notebooks
+from courseware import install, notebooks
 from courseware.classroom import grade, release
 from courseware.classroom.release import ClassroomError
 
@@ -578,6 +578,7 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     monkeypatch.setitem(sys.modules, "courseware.classroom.autograde", SimpleNamespace())
     monkeypatch.setattr(courseware.classroom, "autograde", SimpleNamespace(), raising=False)
     monkeypatch.setattr(grade, "lay_out", fails)
+    monkeypatch.setattr(install, "PYTHON", sys.executable)
     grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=5))
     deep = grade.Submission("bob", None, trouble="Permission denied: secret")
     results = {
@@ -588,6 +589,57 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     assert "Permission denied: secret" in results["bob"]["reason"]
     assert (str(error) if error.args != (9,) else "its grader died") in results["ann"]["reason"]
     assert not list((tmp_path / "graded" / "results").iterdir())
+
+
+def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_listed(
+    tmp_path, template, monkeypatch
+):
+    source, notebook, mode = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb", tmp_path / "mode"
+    source.write_text("1"), notebook.write_text("1")
+
+    def hangs(submission, base, kernels, *_):
+        mode.write_text(f"{kernels.stat().st_mode & 0o777:o}")
+        time.sleep(60)
+
+    monkeypatch.setitem(sys.modules, "courseware.classroom.autograde", SimpleNamespace())
+    monkeypatch.setattr(courseware.classroom, "autograde", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(grade, "lay_out", hangs)
+    monkeypatch.setattr(install, "PYTHON", sys.executable)
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=-58))
+    start = time.monotonic()
+    ((_, result),) = grader.grade([grade.Submission("ann", notebook)], workers=1)
+    assert time.monotonic() - start < 30 and "its grader died" in result["reason"]
+    assert mode.read_text() == "711"
+
+
+def test_as_root_each_submission_has_a_user_number_of_its_own(tmp_path, template, monkeypatch):
+    source = tmp_path / "01_x.ipynb"
+    source.write_text("1")
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    places = SimpleNamespace(Place=lambda **values: SimpleNamespace(**values))
+    for root, users in ((0, [50_000, 50_001, 50_002]), (1000, [0, 0, 0])):
+        monkeypatch.setattr(os, "geteuid", lambda root=root: root)
+        assert [grader._place(places, tmp_path, tmp_path, number).user for number in range(3)] == users
+
+
+WATCH = """
+import subprocess, sys
+from courseware.classroom.autograde import Limits, Watch
+
+hold = "import time; held = bytearray(300_000_000); held[::4096] = bytes(len(held[::4096])); time.sleep(20)"
+watch = Watch(Limits(gigabytes=0.5))
+held = [subprocess.Popen([sys.executable, "-c", hold]) for _ in range(2)]
+watch.start()
+for process in held:
+    process.wait()
+print(watch.reason)
+"""
+
+
+@pytest.mark.slow
+def test_the_memory_of_all_processes_together_is_limited(classroom_python):
+    printed = subprocess.check_output([classroom_python, "-W", "ignore", "-c", WATCH], text=True)
+    assert printed == "it took more than 0.5 GB of memory\n"
 
 
 BOOK = """
@@ -622,6 +674,8 @@ again = results()
 counts.append(grade.write_gradebook(path, template, again))
 with Gradebook(f"sqlite:///{path}") as book:
     scores = {s.student.id: s.score for s in book.assignment_submissions("01_x")}
+    notebooks = [book.find_submission_notebook("01_x", "01_x", student) for student in scores]
+    assert not any(each.needs_manual_grade for notebook in notebooks for each in notebook.grades)
 print(json.dumps([counts, scores, again["ann"]["marks"], again["ann"]["notes"]]))
 """
 

@@ -188,6 +188,20 @@ def test_the_worked_functions_are_a_module_that_passes_every_check(path, monkeyp
         assert capsys.readouterr().out.startswith("✓")
 
 
+def test_what_a_teacher_changed_is_kept(tmp_path, monkeypatch):
+    def generate(classroom, name):
+        (classroom / "release" / name).mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(release, "generate", generate)
+    release.assignment(CHAPTERS[0], tmp_path)
+    source = tmp_path / "source" / CHAPTERS[0].stem / CHAPTERS[0].name
+    changed = source.read_text().replace('"points": 2', '"points": 3')
+    assert changed != source.read_text()
+    source.write_text(changed)
+    release.assignment(CHAPTERS[0], tmp_path)
+    assert source.read_text() == changed
+
+
 @chapters
 def test_the_limit_of_hints_is_set_where_hint_is_imported(path, monkeypatch):
     monkeypatch.setenv("POSENC_HINTS", "7")

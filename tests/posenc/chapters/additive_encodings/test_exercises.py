@@ -241,6 +241,7 @@ PLANTED = [
     ),
     ("embed", positions_of_tokens, "it encodes the tokens' numbers"),
     ("embed", embed_with(token=2.5), "encoding of its position: for d = 16, at [0, 0, 0] it is"),
+    ("embed", lambda t, k: right_embed(t, k) + 0.02, "encoding of its position: for d = 16"),
 ]
 
 RIGHT = [
