@@ -103,10 +103,10 @@ def separate(answer):
         tokens = draw(n_tokens, rank, width)
         for name, encodings in (
             ("random encodings", draw(length, min(length, width // 3), width)),
-            ("sinusoids", sinusoidal(torch.arange(length), width, dtype=torch.float64)),
+            ("sinusoids", sinusoidal(torch.arange(min(length, 8)), width, dtype=torch.float64)),
         ):
             matrix = answer(tokens.clone(), encodings.clone())
-            here = f"with {n_tokens} tokens of rank {rank} and {length} {name} in {width} dimensions"
+            here = f"with {n_tokens} tokens of rank {rank} and {len(encodings)} {name} in {width} dimensions"
             assert type(matrix) is torch.Tensor, f"{here} the matrix is no tensor"
             assert matrix.shape == (width, width), f"{here} the matrix has shape {tuple(matrix.shape)}"
             away = ((tokens[:, None] + encodings) @ matrix - tokens[:, None]).abs().max()

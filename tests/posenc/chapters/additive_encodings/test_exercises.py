@@ -70,6 +70,11 @@ def remove_span(tokens, encodings):
     return torch.eye(tokens.shape[1], dtype=tokens.dtype) - torch.linalg.pinv(encodings) @ encodings
 
 
+def by_least_squares(tokens, encodings):
+    both, wanted = torch.cat([tokens, encodings]), torch.cat([tokens, 0 * encodings])
+    return torch.linalg.lstsq(both, wanted).solution
+
+
 def from_pairs(tokens, encodings):
     sums = (tokens[:, None] + encodings).flatten(0, 1)
     return torch.linalg.pinv(sums) @ tokens.repeat_interleave(len(encodings), 0)
@@ -247,5 +252,6 @@ RIGHT = [
     ("shift", shift_matrix, "✓"),
     ("separate", right_separate, "✓"),
     ("separate", from_pairs, "✓"),
+    ("separate", by_least_squares, "✓"),
     ("embed", right_embed, "✓"),
 ]
