@@ -14,6 +14,7 @@ def container(*, room: int = 2_000_000_000) -> list[str]:
     """
     start = ["bwrap", "--die-with-parent", "--dev", "/dev", "--proc", "/proc"]
     start += ["--perms", "1777", "--size", str(room), "--tmpfs", "/tmp"]
+    start += ["--perms", "0777", "--tmpfs", "/home", "--setenv", "HOME", "/home"]
     for path in map(Path, ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64")):
         if path.is_symlink():
             start += ["--symlink", os.readlink(path), str(path)]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import nbformat
 import psutil
@@ -43,11 +44,13 @@ FILLER = """def a():
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """The folder for temporary files of this process and those that it starts."""
-    (tmp_path / "t").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "t"))
+    """The folder for temporary files of this process and those that it starts; short, as the names of sockets are."""
+    folder = Path(tempfile.mkdtemp(prefix="t"))
+    folder.chmod(0o1777)
+    monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    return tmp_path / "t"
+    yield folder
+    workplace.remove(folder)
 
 
 def role(grade_id, **role):
@@ -126,10 +129,10 @@ def test_a_folder_is_there_for_as_long_as_it_is_used(temporary):
     assert not list(temporary.iterdir())
 
 
-def test_what_a_killed_run_has_left_is_swept_with_the_processes_in_it(temporary):
+def test_what_a_killed_run_has_left_is_swept_with_the_processes_in_it(temporary, tmp_path):
     left, other = temporary / "grading-left", temporary / "grading-link"
     (left / "run" / "0").mkdir(parents=True)
-    other.symlink_to(temporary.parent)
+    other.symlink_to(tmp_path)
     home = os.environ | {"HOME": str(left / "run" / "0" / "home")}
     inside = subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(600)"], env=home, start_new_session=True
@@ -138,7 +141,7 @@ def test_what_a_killed_run_has_left_is_swept_with_the_processes_in_it(temporary)
     try:
         workplace.sweep()
         assert inside.wait(10) == -signal.SIGKILL and beside.poll() is None
-        assert not left.exists() and temporary.exists()
+        assert not left.exists() and tmp_path.exists()
     finally:
         inside.kill(), beside.kill()
 
@@ -181,7 +184,7 @@ def test_a_daemon_ends_with_its_submission_where_there_is_no_sandbox(
 @pytest.mark.parametrize("who", ["the grader", "all graders at once"])
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "none"])
 def test_nothing_is_left_of_a_grader_that_was_killed(
-    course, classroom_python, tmp_path, temporary, sandbox, who
+    course, classroom_python, tmp_path, temporary, sandbox, who, request
 ):
     mark = f"killed {os.getpid()} {sandbox} {who}"
     course(eve=DAEMON.replace("KEYS", "{}").replace("LOOP", "True").replace("MARK", mark), bob=RIGHT)
@@ -190,26 +193,34 @@ def test_nothing_is_left_of_a_grader_that_was_killed(
         start += ["--setenv", "SANDBOX", "none", "--setenv", "TMPDIR", "/tmp"]
     else:
         start = []
-    command = {"args": [*start, *grade(classroom_python)], "cwd": tmp_path, "stdout": subprocess.DEVNULL}
-    first = subprocess.Popen(**command, stderr=subprocess.DEVNULL, start_new_session=True)
-    assert until(lambda: alive(mark)), "the daemon was not started"
-    ours = [
-        p
-        for p in psutil.process_iter(["cmdline"])
-        if "courseware.classroom.grade" in (p.info["cmdline"] or ())
+    twice = [
+        "sh",
+        "-c",
+        '"$@"; until [ -e go ]; do sleep 0.1; done; exec "$@"',
+        "sh",
+        *grade(classroom_python),
     ]
-    ours = [p for p in ours if os.getpgid(p.pid) == first.pid and p.name() != "bwrap"]
-    main = min(ours, key=lambda p: p.create_time())
-    assert len(ours) >= 2
-    for process in [main] if who == "the grader" else [main, *ours]:
+    runs = subprocess.Popen(
+        [*start, *twice], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    request.addfinalizer(
+        lambda: [os.kill(pid, signal.SIGKILL) for pid in [*alive(mark), *alive(str(tmp_path))]]
+    )
+    assert until(lambda: alive(mark)), "the daemon was not started"
+    below = psutil.Process(runs.pid).children(recursive=True)
+    graders = [p for p in below if "courseware.classroom.grade" in (p.as_dict(["cmdline"])["cmdline"] or ())]
+    graders = [p for p in graders if p.name().startswith("python")]
+    assert len(graders) >= 2
+    main = min(graders, key=lambda p: p.create_time())
+    for process in [main] if who == "the grader" else [main, *graders]:
         os.kill(process.pid, signal.SIGKILL)
-    first.wait()
     if sandbox == "bubblewrap" or who == "the grader":
         assert until(lambda: not alive(mark), 10), "ended by what watched over it"
     assert [path for path in temporary.iterdir() if path.name.startswith("grading-")]
     (tmp_path / "in" / "eve.ipynb").unlink()
-    second = subprocess.run(**command, stderr=subprocess.PIPE, text=True, check=False)
-    assert second.returncode == 0, second.stderr
+    (tmp_path / "go").touch()
+    _, errors = runs.communicate()
+    assert runs.returncode == 0, errors
     assert marks(tmp_path / "classroom") == {"bob": "2.0"}
     assert not alive(mark) and not list(temporary.iterdir())
 
