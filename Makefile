@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.notebooks sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks site bench replicate assignment grade load clean
+.PHONY: help python ready classroom lab test check notebooks site bench replicate assignment grade gradescope load clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -40,8 +40,11 @@ replicate: ready ## run every claim about a training again with other seeds (SET
 assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01 WORKED=1 HINTS=1)
 	@$(classroom) -m courseware.classroom.release "$(CHAPTER)" $(if $(filter-out 0,$(WORKED)),--worked) $(if $(HINTS),--hints $(HINTS))
 
-grade: classroom ## give marks and feedback for a folder of submissions (CHAPTER=01 FROM=folder JOBS=2 SANDBOX=none)
+grade: classroom ## give marks and feedback for a folder of submissions, or a zip of Moodle's or Canvas's (CHAPTER=01 FROM=folder JOBS=2 SANDBOX=none)
 	@$(classroom) -m courseware.classroom.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
+
+gradescope: classroom ## write the zip of an autograder for Gradescope (CHAPTER=01)
+	@$(classroom) -m courseware.classroom.gradescope "$(CHAPTER)"
 
 load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)
 	@$(classroom) -m courseware.bench grading $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(COUNT),--count $(COUNT))

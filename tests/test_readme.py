@@ -45,7 +45,15 @@ MAKE = {
     ),
     "SANDBOX=none make grade CHAPTER=04 FROM=folder-of-what-came-back": (
         ".venv-classroom -m courseware.classroom.grade 04 folder-of-what-came-back",
-        "courseware/classroom/test_grade.py: test_names_are_no_formulas_and_a_missing_sandbox_is_noted",
+        "courseware/classroom/test_marks.py: test_names_are_no_formulas_and_a_missing_sandbox_is_noted",
+    ),
+    "make grade CHAPTER=04 FROM=what-came-back.zip": (
+        ".venv-classroom -m courseware.classroom.grade 04 what-came-back.zip",
+        "courseware/classroom/test_grade.py: test_moodles_zip_is_graded_and_its_worksheet_filled",
+    ),
+    "make gradescope CHAPTER=04": (
+        ".venv-classroom -m courseware.classroom.gradescope 04",
+        "courseware/classroom/test_gradescope.py: test_gradescope_gives_the_marks_that_make_grade_gives",
     ),
     "make check": (".venv -m pytest -n 2 -m not slow tests", "test_readme.py: test_make_starts_it"),
     "make test": (".venv -m pytest -m browser tests", "test_readme.py: test_make_starts_it"),
@@ -101,8 +109,36 @@ OTHERS = {
     "sudo tljh-config set limits.memory 2G": ("TEACHING.md", "singleuser.memory.limit: 2G"),
     "sudo tljh-config reload": ("TEACHING.md", "sudo tljh-config set "),
     "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .[models]\n"),
+    "SANDBOX=none": ("src/courseware/classroom/grade.py", 'os.environ.get("SANDBOX") != "none"'),
     "sudo apt install chromium": (".ci/run", "--no-install-recommends bubblewrap chromium "),
     "sudo apt install bubblewrap": (".ci/run", "--no-install-recommends bubblewrap chromium "),
+}
+
+
+# The sentences in TEACHING.md on what is protected and what is not, by their beginnings, and the tests that hold them.
+PROTECTED = {
+    "The first line": "grade: test_the_first_line_says_what_submissions_are_kept_from",
+    "A submission runs in a kernel": "sandbox: test_limits_hold_without_isolation",
+    "The process that gives": "grade: test_everyone_gets_the_expected_mark",
+    "It runs behind": "sandbox: test_bubblewrap_hides_what_is_to_be_hidden",
+    "Its work folder": "sandbox: test_bubblewrap_hides_what_is_to_be_hidden",
+    "What it started ends": "workplace: test_nothing_is_left_of_a_grader_that_was_killed",
+    "Where bubblewrap does not": "sandbox: test_where_bubblewrap_is_missing_or_fails_it_is_said_how_to_get_it",
+    "In a container": "workplace: test_a_daemon_ends_with_its_submission_where_there_is_no_sandbox",
+    "Then a submission has": "marks: test_names_are_no_formulas_and_a_missing_sandbox_is_noted",
+    "What it started still": "workplace: test_a_daemon_ends_with_its_submission_where_there_is_no_sandbox",
+    "Started as root": "sandbox: test_limits_hold_without_isolation",
+    "Otherwise it runs": "sandbox: test_limits_hold_without_isolation",
+    "With `SANDBOX=none` root": "grade: test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course",
+    "A grader that was": "workplace: test_nothing_is_left_of_a_grader_that_was_killed",
+    "The next `make grade`": "workplace: test_nothing_is_left_of_a_grader_that_was_killed",
+    "With less than 10 MB": "workplace: test_a_disk_filler_costs_nobody_a_mark",
+    "A mark that is stored": "workplace: test_a_full_disk_loses_no_mark_and_the_next_run_goes_on",
+    "A page of feedback loads": "marks: test_a_formula_brings_no_tag_and_no_address",
+    "A hidden test is sent": "grade: test_the_reason_of_a_missing_mark_is_told",
+    "Code that is written": "grade: test_the_reason_of_a_missing_mark_is_told",
+    "Marks show what": "grade: test_everyone_gets_the_expected_mark",
+    "The solutions are": "release: test_the_worked_functions_are_a_module_that_passes_every_check",
 }
 
 
@@ -187,3 +223,15 @@ def test_load_is_measured(classroom_python):
     measured = r"^(\d) at once: +\d+\.\d a minute, \d\.\d\d GB for the largest$"
     assert re.findall(measured, done.stdout, re.MULTILINE) == ["1", "2"], done.stderr
     assert done.returncode == 0 or "BEYOND THE LIMIT" in done.stdout
+
+
+def test_every_sentence_on_what_is_protected_has_its_test():
+    teaching = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
+    section = re.search(r"^## What is protected.*?$(.*?)^## ", teaching, re.MULTILINE | re.DOTALL)[1]
+    sentences = re.split(r"(?<=\.)\s+(?:- )?", section.strip().replace("\n- ", "\n"))
+    known = {start: [s for s in sentences if s.startswith(start)] for start in PROTECTED}
+    assert all(len(found) == 1 for found in known.values()), {k: v for k, v in known.items() if len(v) != 1}
+    assert {s for s in sentences if s} == {found[0] for found in known.values()}
+    for test in PROTECTED.values():
+        file, _, name = test.partition(": ")
+        assert f"def {name}(" in (ROOT / "tests/courseware/classroom" / f"test_{file}.py").read_text()

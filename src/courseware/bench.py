@@ -204,6 +204,7 @@ def chapters() -> Iterator[str]:
 def grading(chapter: str, count: int) -> Iterator[str]:
     """Submissions with other answers in each, right, blank or wrong, with one worker and with two."""
     from courseware.classroom import autograde, grade, release
+    from courseware.classroom.submissions import find_submissions
 
     path = release.chapter(chapter)
     solved = {
@@ -222,7 +223,7 @@ def grading(chapter: str, count: int) -> Iterator[str]:
                 wrong = cell.source.replace(release.STUB, 'return "not this"')
                 cell.source = draw.choice([solved[cell.metadata.ex.id]] * 2 + [wrong, cell.source])
             (folder / "submissions" / f"student {number:03}.ipynb").write_text(notebooks.text(notebook))
-        submissions, _ = grade.find_submissions(folder / "submissions", source.stem)
+        submissions, _ = find_submissions(folder / "submissions", source.stem)
         yield f"{count} submissions of {path.stem}, {os.cpu_count()} processors"
         seconds = []
         for workers in (1, 2):

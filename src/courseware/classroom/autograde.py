@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -19,11 +21,12 @@ from nbgrader.preprocessors import Execute
 from nbgrader.utils import is_grade, is_solution
 from traitlets.config import Config
 
-from courseware.classroom import sandbox
+from courseware.classroom import sandbox, workplace
 from courseware.classroom.release import configuration
 from courseware.dependencies import needed_cells, untrained_cells
 from courseware.install import VENV
 
+ROOM = 10_000_000  # bytes that stay free on the disk; with less nothing that fails is the student's fault
 STUDENT = "submission"  # to nbgrader every student is called this, each in a gradebook of its own
 
 
@@ -92,23 +95,27 @@ class RunNeeded(Execute):
 class Watch(threading.Thread):
     """Ends all processes below this one when together they take too much; reason says what it was."""
 
-    def __init__(self, limits: Limits):
+    def __init__(self, limits: Limits, folder: Path):
         super().__init__(daemon=True)
-        self.limits, self.reason, self.late = limits, "", False
+        self.limits, self.folder, self.reason, self.late, self.full = limits, folder, "", False, False
         self.done, self.peak = threading.Event(), 0
 
     def run(self) -> None:
         end, parent = time.monotonic() + self.limits.seconds, os.getppid()
         while not self.done.wait(0.1):
             processes = psutil.Process().children(recursive=True)
-            if os.getppid() != parent:  # killed; what bubblewrap started ends with this process
+            if os.getppid() != parent:  # killed: end as well, and all that was started
+                workplace.end_below()
                 os._exit(1)
             memory = sum(map(_memory, processes))
             if memory > self.limits.gigabytes * 1e9:  # pages that several share count for each: look closer
                 memory = sum(map(_own_memory, processes))
             self.peak = max(self.peak, memory)
             self.late = time.monotonic() > end
-            if memory > self.limits.gigabytes * 1e9:
+            self.full |= shutil.disk_usage(self.folder).free < ROOM
+            if self.full:
+                self.reason = "the disk is full"
+            elif memory > self.limits.gigabytes * 1e9:
                 self.reason = f"it took more than {self.limits.gigabytes:g} GB of memory"
             elif len(processes) > self.limits.processes:
                 self.reason = f"it started more than {self.limits.processes} processes"
@@ -156,7 +163,7 @@ def autograde(place: Place, name: str, limits: Limits) -> dict:
     Where nbgrader fails or no kernel starts, Trouble is raised.
     """
     api = NbGraderAPI(config=_settings(place, limits))
-    watch = Watch(limits)
+    watch = Watch(limits, place.own)
     watch.start()
     found = _run(api, name, watch)
     if found["lacks"]:
@@ -176,6 +183,8 @@ def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
     while True:
         RunNeeded.at, watch.reason = None, ""
         done = api.autograde(name, STUDENT)
+        if watch.full:
+            raise Trouble(f"less than {ROOM // 1_000_000} MB were free in {tempfile.gettempdir()}")
         if done["success"] or watch.late:
             break
         log, at = f"{done.get('log')}{done.get('error')}", RunNeeded.at

@@ -1,4 +1,4 @@
-"""Marks and feedback for a folder of submissions: `make grade CHAPTER=04 FROM=folder`.
+"""Marks and feedback for a folder of submissions, or Moodle's or Canvas's zip: `make grade CHAPTER=04 FROM=folder`.
 
 A submission is a notebook NAME.ipynb in the folder, or a folder NAME with the chapter's notebook and whatever it
 imports. Each is graded in a process of its own, several at once, and leaves its result in
@@ -8,143 +8,38 @@ machine gives no mark and leaves no result, so that the next run tries again. In
     classroom/graded/04_name/marks.csv      a line for each submission, with the reason where a mark is missing
     classroom/graded/04_name/feedback/      a page for each
     classroom/graded/04_name/gradebook.db   the same marks for nbgrader's own tools
+    classroom/graded/04_name/moodle.csv     and moodle.zip, or canvas.csv and .zip: what the platform takes back
 """
 
 import argparse
 import copy
-import csv
 import hashlib
-import html
 import json
 import multiprocessing
 import multiprocessing.connection
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
 import time
-import unicodedata
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
 from courseware import install, notebooks
-from courseware.classroom import release, sandbox
+from courseware.classroom import platforms, release, sandbox, workplace
+from courseware.classroom.marks import as_text, failure, mark, no_mark, page, write_gradebook, write_marks
 from courseware.classroom.release import CLASSROOM, ROOT, ClassroomError
+from courseware.classroom.submissions import BIGGEST, MOST, Submission, find_submissions
 
 FIRST_USER = 50_000  # as root, submissions run under the user numbers from here on
-BIGGEST = 20_000_000  # bytes of a submitted notebook or of the files beside it
-MOST = 5_000  # files and folders, or cells
-DEEPEST = 30  # folders in folders
-
-
-@dataclass(frozen=True)
-class Submission:
-    """What a student handed in: the notebook if there is one, what lies beside it, and why it cannot be graded."""
-
-    student: str
-    notebook: Path | None
-    beside: tuple[Path, ...] = ()
-    fault: str = ""  # of the student
-    trouble: str = ""  # of the machine
-
-    def files(self) -> Iterator[tuple[str, Path]]:
-        """(name, path) of the files that go with the notebook; a module of worked functions never does."""
-        for path in self.beside if self.notebook else ():
-            if path != self.notebook and path.is_relative_to(self.notebook.parent):
-                inside = path.relative_to(self.notebook.parent)
-                if release.WORKED not in {part.partition(".")[0] for part in inside.parts}:
-                    yield str(inside), path
-
-    def fingerprint(self) -> str:
-        """Changes when anything in it changes."""
-        digest = hashlib.sha256(self.fault.encode())
-        for name, path in [("", self.notebook), *self.files()] if self.notebook else []:
-            size = path.stat().st_size
-            digest.update(os.fsencode(f"{name} {size} ") + (path.read_bytes() if size <= BIGGEST else b""))
-        return digest.hexdigest()
-
-
-def _regular(path: Path) -> bool:
-    return stat.S_ISREG(path.lstat().st_mode)
-
-
-def _label(path: Path) -> str:
-    """A name that can be printed and written: file names may be in any encoding, and fill 255 bytes."""
-    name = unicodedata.normalize("NFC", os.fsencode(path).decode(errors="backslashreplace"))
-    return name.encode()[:240].decode(errors="ignore")
-
-
-def _files(folder: Path) -> list[Path]:
-    """The regular files below a folder; links and devices are left out. A ClassroomError says where there are too many, or too deep."""
-    found, folders = [], [folder]
-    for each in folders:  # grows
-        if len(each.parts) > len(folder.parts) + DEEPEST:
-            raise ClassroomError(f"its folders are nested more than {DEEPEST} deep")
-        for entry in os.scandir(each):
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(Path(entry.path))
-            elif entry.is_file(follow_symlinks=False):
-                found.append(Path(entry.path))
-        if len(found) + len(folders) > MOST:
-            raise ClassroomError(f"it has more than {MOST} files and folders")
-    return sorted(found)
-
-
-def _submission(student: str, path: Path, name: str) -> tuple[Submission, list[Path]]:
-    """What lies at a path, and its notebooks from which the newest was taken."""
-    if not path.is_dir():
-        return Submission(student, path), [path]
-    try:
-        files = _files(path)
-    except ClassroomError as error:
-        return Submission(student, None, fault=str(error)), []
-    except OSError as error:
-        return Submission(student, None, trouble=f"{error.strerror}: {_label(Path(error.filename).name)}"), []
-    inside = [p for p in files if p.suffix == ".ipynb" and ".ipynb_checkpoints" not in p.parts]
-    inside = sorted([p for p in inside if p.stem == name] or inside, key=_age)
-    return Submission(student, inside[-1] if inside else None, tuple(files)), inside
-
-
-def _age(path: Path) -> tuple[int, str]:
-    """Sorts the newest last; equally new ones by name."""
-    return path.stat().st_mtime_ns, str(path)
-
-
-def find_submissions(folder: Path, name: str) -> tuple[list[Submission], list[str]]:
-    """The submissions of a folder, and a line for each thing in it that is not graded.
-
-    Of several notebooks of a student the newest is graded; in a folder, of those that have the assignment's name.
-
-    Args:
-        name: of the assignment, as in 04_rotary_encoding.
-    """
-    found: dict[str, list[tuple[Submission, list[Path]]]] = {}
-    lines = []
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):
-            continue
-        if path.is_dir() and not path.is_symlink() or path.suffix == ".ipynb" and _regular(path):
-            student = _label(Path(path.name if path.is_dir() else path.stem))
-            found.setdefault(student, []).append(_submission(student, path, name))
-        else:
-            lines.append(f"{_label(Path(path.name))} is neither a notebook nor a folder: not graded")
-    chosen = []
-    for student, several in found.items():
-        several.sort(key=lambda each: _age(each[0].notebook) if each[0].notebook else (0, ""))
-        chosen.append(several[-1][0])
-        older = [path for _, notebooks in several for path in notebooks if path != chosen[-1].notebook]
-        if older:
-            names = ", ".join(_label(path.relative_to(folder)) for path in older)
-            newest = _label(chosen[-1].notebook.relative_to(folder))
-            lines.append(f"{student}: {newest} is the newest notebook and is graded; not graded: {names}")
-    return chosen, lines
 
 
 # ------------------------------------------------------------ one submission
@@ -209,42 +104,6 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
     return course, own
 
 
-def failure(marks: dict[str, float], reason: str) -> dict:
-    """The result of a submission that could not be graded by what it is: no points."""
-    return {"marks": {name: [0.0, points] for name, points in marks.items()}, "notes": {}, "reason": reason}
-
-
-def no_mark(marks: dict[str, float], trouble: str) -> dict:
-    """The result where the grader or the machine failed; it is not kept."""
-    told = {"reason": f"no mark, this is no fault of the submission: {trouble}", "trouble": True}
-    return failure(marks, "") | {"marks": {name: [None, points] for name, points in marks.items()}} | told
-
-
-PAGE = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{student}</title>
-<style>body {{ max-width: 60rem; margin: 2rem auto; font-family: sans-serif }} pre {{ background: #f4f4f4; padding: 1em;
-overflow-x: auto }} td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0 }}</style>
-<h1>{student}</h1><p>{name}: {sum}. {reason}</p><table><tr><th>exercise</th><th>points</th><th>reason</th></tr>
-{lines}</table>
-{parts}</html>
-"""
-
-
-def page(student: str, name: str, result: dict) -> str:
-    """The feedback: a table, and of each exercise that lost points the answer and the error. All of it is plain text."""
-    lines, parts = [], []
-    for exercise, (got, most) in result["marks"].items():
-        words = [_exercise(exercise), f"{_number(got)} of {most:g}", result["notes"].get(exercise, "")]
-        lines.append("".join(f"<td>{html.escape(word)}</td>" for word in words))
-    for exercise, (answer, error) in result.get("shown", {}).items():
-        parts.append(f"<h2>{html.escape(_exercise(exercise))}</h2>")
-        parts += [f"<pre>{html.escape(text)}</pre>" for text in (answer, error) if text]
-    total = f"{_number(mark(result))} of {sum(most for _, most in result['marks'].values()):g} points"
-    words = {"student": student, "name": name, "sum": total, "reason": result["reason"]}
-    escaped = {key: html.escape(word) for key, word in words.items()}
-    rows = "\n".join(f"<tr>{line}</tr>" for line in lines)
-    return PAGE.format(**escaped, lines=rows, parts="\n".join(parts))
-
-
 # --------------------------------------------------------------- all of them
 
 
@@ -284,6 +143,18 @@ class Grader:
         self.isolated = os.environ.get("SANDBOX") != "none"
         if self.isolated and (problem := sandbox.missing()):
             raise ClassroomError(problem)
+        closed = [] if self.isolated or os.geteuid() != 0 else _closed(*self._needs())
+        if closed:
+            raise ClassroomError(
+                f"With SANDBOX=none, root runs each submission as a user of its own, and {closed[0]} is closed to them. "
+                f"Open it (chmod o+x {closed[0]}), or grade as an ordinary user."
+            )
+
+    def _needs(self) -> list[str]:
+        """What a submission must be able to read: the environment, the course and Python."""
+        python = os.path.realpath(install.PYTHON)
+        needs = [install.VENV, ROOT / "src" / "posenc", Path(python).parents[1]]
+        return [os.path.realpath(path) for path in needs]
 
     def result(self, submission: Submission) -> Path:
         return self.graded / "results" / f"{submission.student}.json"
@@ -303,13 +174,19 @@ class Grader:
         """Grade them; each with its result, as they end."""
         from courseware.classroom import autograde  # noqa: F401  once, before the forks
 
+        with workplace.workplace() as folder:
+            base, kernels = folder / "base", folder / "run"
+            folder.chmod(0o711)
+            base.mkdir(mode=0o700)
+            (kernels / "home").mkdir(parents=True)
+            kernels.chmod(0o711)
+            first_home = os.environ | {"HOME": str(kernels / "home")}
+            fonts = [install.PYTHON, "-c", "import matplotlib.font_manager"]  # makes a cache, in half a second
+            subprocess.run(fonts, env=first_home, check=False)
+            yield from self._grade(submissions, base, kernels, workers)
+
+    def _grade(self, submissions: list[Submission], base: Path, kernels: Path, workers: int):
         fork = multiprocessing.get_context("fork")
-        base, kernels = Path(tempfile.mkdtemp(prefix="grade-")), Path(tempfile.mkdtemp(prefix="run-"))
-        kernels.chmod(0o711)
-        (kernels / "home").mkdir()
-        first_home = os.environ | {"HOME": str(kernels / "home")}
-        fonts = [install.PYTHON, "-c", "import matplotlib.font_manager"]  # makes a cache, in half a second
-        subprocess.run(fonts, env=first_home, check=False)
         running: dict = {}
         waiting = list(enumerate(submissions))
         try:
@@ -323,23 +200,23 @@ class Grader:
                 for process, (submission, start, number) in list(running.items()):
                     if process.is_alive() and time.monotonic() < start + self.limits.seconds + 60:
                         continue
-                    _end(process)
+                    _end(process, kernels / str(number))
                     del running[process]
                     try:
                         found = json.loads((base / f"{number}.json").read_text())
                     except (OSError, ValueError):
                         found = no_mark(self.points, "its grader died")
                     yield submission, self._keep(submission, found, start)
-                    _remove(kernels / str(number), base / str(number))
+                    workplace.remove(kernels / str(number), base / str(number))
         finally:
-            for process in running:
-                _end(process)
-            _remove(base, kernels)
+            for process, (_, _, number) in running.items():
+                _end(process, kernels / str(number))
 
     def _one(self, submission: Submission, base: Path, kernels: Path, number: int) -> None:
         """In a process of its own: grade, and leave the result as JSON."""
         from courseware.classroom import autograde
 
+        workplace.adopt()
         try:
             if submission.trouble:
                 raise OSError(submission.trouble)
@@ -349,13 +226,12 @@ class Grader:
             found = failure(self.points, str(error))
         except Exception as error:  # noqa: BLE001  whatever it is, the student has not done it
             found = no_mark(self.points, ascii(f"{type(error).__name__}: {error}")[1:-1][:300])
+        finally:
+            workplace.end_below()  # a daemon too, where there is no sandbox to end with
         notebooks.write(base / f"{number}.json", json.dumps(found))
 
     def _place(self, autograde, course: Path, own: Path, number: int):
-        python = os.path.realpath(install.PYTHON)
-        needs = [install.VENV, ROOT / "src" / "posenc", Path(python).parents[1]]
-        below = [os.path.realpath(path) for path in needs]
-        keep = [path for path in below if any(path.startswith(f"{folder}/") for folder in self.hide)]
+        keep = [path for path in self._needs() if any(path.startswith(f"{folder}/") for folder in self.hide)]
         return autograde.Place(
             course=course,
             own=own,
@@ -379,122 +255,20 @@ class Grader:
         return found
 
 
-def _remove(*folders: Path) -> None:
-    """By the system's own command, which minds neither depth nor names."""
-    subprocess.run(["rm", "-rf", "--", *folders], check=False)
+def _closed(*paths: str) -> list[Path]:
+    """The folders on the way to these that not every user may enter."""
+    folders = dict.fromkeys(folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)])
+    return [folder for folder in folders if not folder.stat().st_mode & stat.S_IXOTH]
 
 
-def _end(process: multiprocessing.Process) -> None:
-    """End a process and all below it."""
-    import psutil
-
-    below = []
-    with suppress(psutil.Error):
-        below = psutil.Process(process.pid).children(recursive=True)
-    for other in [*below, process]:
-        with suppress(psutil.Error):  # it may just have ended
-            other.kill()
+def _end(process: multiprocessing.Process, own: Path) -> None:
+    """End a grader and all that it started; where it was killed, what it started is found by its home."""
+    if process.is_alive():
+        os.kill(process.pid, signal.SIGSTOP)  # it starts no more
+        workplace.end_below(process.pid)
+        process.kill()
     process.join()
-
-
-# -------------------------------------------------------------------- marks
-
-
-def mark(result: dict) -> float | None:
-    """The sum of the points, or none where the grader had trouble."""
-    return None if "trouble" in result else sum(got for got, _ in result["marks"].values())
-
-
-def _number(points: float | None) -> str:
-    return "–" if points is None else f"{points:g}"
-
-
-def why(result: dict) -> str:
-    """The reason, or for each exercise without its points what was wrong."""
-    return result["reason"] or "; ".join(
-        f"{_exercise(name)}: {note}" for name, note in result["notes"].items()
-    )
-
-
-def _exercise(grade_id: str) -> str:
-    return grade_id.removeprefix("check_")
-
-
-def _plain(name: str) -> str:
-    """A name that no spreadsheet takes for a formula."""
-    return f"'{name}" if name[:1] in "=+-@\t\r" else name
-
-
-def write_marks(path: Path, results: dict[str, dict], *, isolated: bool = True) -> None:
-    """One line for each student, in the order given; the last column says where there was no sandbox."""
-    exercises = list(dict.fromkeys(name for result in results.values() for name in result["marks"]))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table, sandbox_word = csv.writer(file), "bubblewrap" if isolated else "none"
-        table.writerow(
-            ["student", "mark", "points", *map(_exercise, exercises), "seconds", "reason", "sandbox"]
-        )
-        for student, result in results.items():
-            got = [result["marks"][name][0] for name in exercises]
-            points = sum(most for _, most in result["marks"].values())
-            table.writerow(
-                [_plain(student), mark(result), points, *got, result["seconds"], why(result), sandbox_word]
-            )
-
-
-def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int:
-    """All marks in one gradebook of nbgrader, and in the results the points that a teacher gave by hand.
-
-    It is made anew from one without marks, so that it fits the assignment; what stood in it of other students, and
-    points, extra points and comments by hand, are taken over.
-
-    Returns:
-        how many points and comments were given by hand.
-    """
-    from nbgrader.api import Gradebook
-
-    name, new, by_hand = template.stem, path.with_suffix(".new"), 0
-    shutil.copyfile(template.parents[2] / "gradebook.db", new)
-
-    def grades_and_comments(book, student: str):
-        notebook = book.find_submission_notebook(name, name, student)
-        return [{part.name: part for part in parts} for parts in (notebook.grades, notebook.comments)]
-
-    with Gradebook(f"sqlite:///{new}") as book:
-        before = {}
-        if path.exists():
-            with Gradebook(f"sqlite:///{path}") as old:
-                for submission in old.assignment_submissions(name):
-                    grades, comments = grades_and_comments(old, submission.student.id)
-                    kept = {key: (g.auto_score, g.manual_score, g.extra_credit) for key, g in grades.items()}
-                    said = {key: comment.manual_comment for key, comment in comments.items()}
-                    before[submission.student.id] = kept, said
-        marked = [student for student, result in results.items() if "trouble" not in result]
-        for student in dict.fromkeys([*before, *marked]):
-            book.add_student(student)
-            book.add_submission(name, student)
-            (scores, said), marks = before.get(student, ({}, {})), results.get(student, {}).get("marks", {})
-            grades, comments = grades_and_comments(book, student)
-            for key, grade in grades.items():
-                auto, grade.manual_score, extra = scores.get(key, (None, None, None))
-                grade.auto_score, grade.extra_credit = (
-                    marks[key][0] if student in marked else auto,
-                    extra or 0.0,
-                )
-                grade.needs_manual_grade = False
-                if grade.manual_score is not None or extra:
-                    by_hand += 1
-                    if student in marked:
-                        hand = grade.auto_score if grade.manual_score is None else grade.manual_score
-                        marks[key][0] = hand + (extra or 0.0)
-            for key in comments.keys() & said.keys():
-                comments[key].manual_comment = said[key]
-                by_hand += said[key] is not None
-                if said[key] and student in marked:
-                    check, notes = f"check_{_exercise(key)}", results[student]["notes"]
-                    notes[check] = "; ".join(filter(None, [notes.get(check), said[key]]))
-        book.db.commit()
-    new.replace(path)
-    return by_hand
+    workplace.end_in(own)
 
 
 def kept_from(isolated: bool) -> str:
@@ -524,8 +298,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--gigabytes", type=float, default=2.0)
     given = parser.parse_args(arguments)
     try:
-        with tempfile.TemporaryDirectory() as scratch:
-            grade(given, Path(scratch))
+        with workplace.workplace() as scratch:
+            grade(given, scratch)
     except (ClassroomError, notebooks.BuildError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
@@ -539,19 +313,27 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     from courseware.classroom.autograde import Limits
 
     path = release.chapter(given.chapter)
-    folder = Path(given.folder).resolve()
-    if not given.folder or not folder.is_dir():
-        raise ClassroomError(f"FROM is the folder of the submissions; there is no folder {given.folder!r}.")
+    folder, handed_in = Path(given.folder).resolve(), None
+    if not given.folder or not folder.exists():
+        raise ClassroomError(
+            f"FROM is the folder of the submissions, or Moodle's or Canvas's zip; there is no {given.folder!r}."
+        )
     classroom = given.classroom.resolve()
     source = classroom / "source" / path.stem / path.name
     if not source.exists():
         release.assignment(path, classroom)
+    if folder.is_file():
+        handed_in = platforms.unpack(folder, scratch / "unpacked")
+        folder = scratch / "unpacked"
     submissions, lines = find_submissions(folder, path.stem)
+    if handed_in:
+        lines = [*handed_in.lines, *lines]
+        submissions = [_as_unpacked(submission, handed_in) for submission in submissions]
     if not submissions:
         raise ClassroomError(f"{given.folder} holds no submission: neither a notebook nor a folder.")
     limits = Limits(cell_seconds=given.cell_seconds, seconds=given.seconds, gigabytes=given.gigabytes)
     graded = classroom / "graded" / path.stem
-    template = new_template(source, scratch)
+    template = new_template(source, scratch / "template")
     grader = Grader(source, template, graded, [classroom, folder], limits)
     print(kept_from(grader.isolated))
     results = {submission.student: grader.done(submission) for submission in submissions}
@@ -564,14 +346,17 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     with bar, closing(grader.grade(left, workers=given.workers)) as results_as_they_come:
         for submission, result in results_as_they_come:  # closed, it ends what is still running
             results[submission.student] = result
-            line = f"{submission.student:30} {_number(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
+            line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
             tqdm.write(line.rstrip())
             bar.update()
     by_hand = write_gradebook(graded / "gradebook.db", template, results)
-    write_marks(graded / "marks.csv", results, isolated=grader.isolated)
+    status = {key: student.status for key, student in handed_in.students.items()} if handed_in else {}
+    write_marks(graded / "marks.csv", results, isolated=grader.isolated, status=status)
     (graded / "feedback").mkdir(exist_ok=True)
     for student, result in results.items():
         notebooks.write(graded / "feedback" / f"{student}.html", page(student, path.stem, result))
+    if handed_in:
+        lines += platforms.write_back(handed_in, graded, path.stem, results)
     for line in lines:
         print(line)
     if by_hand:
@@ -583,6 +368,12 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
             f"{len(unmarked)} have no mark, and it is not their fault (marks.csv says why): {', '.join(unmarked[:10])}"
             f"{' …' if len(unmarked) > 10 else ''}. The same command tries them again."
         )
+
+
+def _as_unpacked(submission: Submission, handed_in: platforms.HandedIn) -> Submission:
+    """With what is wrong with the zip's part of it."""
+    fault, trouble = (each.get(submission.student, "") for each in (handed_in.faults, handed_in.troubles))
+    return replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ import csv
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,9 +20,12 @@ import pytest
 
 import courseware.classroom
 from courseware import install, notebooks
-from courseware.classroom import grade, release
+from courseware.classroom import grade, release, submissions
+from courseware.classroom.marks import failure, no_mark, write_marks
 from courseware.classroom.release import ClassroomError
+from courseware.classroom.submissions import Submission
 
+closed_in = grade._closed
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
 POINTS = {
@@ -79,6 +84,10 @@ ONE_CELL = {
         "import posenc.exercises\nposenc.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n"
         + UNPERMUTE
         + "return layer(x)",
+        8,
+    ),
+    "peek": (
+        UNPERMUTE + "raise ValueError('hidden test seen' if 'test_unpermute(' in In[-1] else 'no')",
         8,
     ),
     "spy": (
@@ -219,6 +228,7 @@ REASONS = {
     "memory": "unpermute: it raised MemoryError",
     "not a notebook": "it is not a notebook that can be read",
     "empty folder": "there is no notebook 01_permutation_invariance.ipynb in the folder",
+    "peek": "hidden test seen",
     "spy": "0 files of the class, 0 here",
 }
 
@@ -263,102 +273,43 @@ def test_grading_again_gives_the_same_marks(graded):
 
 
 @pytest.mark.slow
+def test_moodles_zip_is_graded_and_its_worksheet_filled(graded, classroom_python, tmp_path):
+    base, _, _, _ = graded
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name in ("correct", "wrong"):
+            text = (base / "handed in" / f"{name}.ipynb").read_text()
+            archive.writestr(f"{name}_{len(name)}_assignsubmission_file_/{CHAPTER.name}", text)
+        archive.writestr("bomb_9_assignsubmission_file_/a.ipynb", bytes(submissions.BIGGEST + 1))
+    sheet = "Identifier,Full name,Status,Grade,Last modified (grade)\n"
+    (tmp_path / "x.csv").write_text(sheet + "Participant 7,correct,on time,,-\nParticipant 5,wrong,1 day late,,-\n")
+    command = [classroom_python, "-m", "courseware.classroom.grade", "1", tmp_path / "x.zip"]
+    command += ["--classroom", tmp_path / "classroom"]
+    shutil.copytree(base / "classroom" / "source", tmp_path / "classroom" / "source")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    after, graded_in = table(tmp_path), tmp_path / "classroom" / "graded" / CHAPTER.stem
+    assert {name: (float(line["mark"]), line["status"]) for name, line in after.items()} == {
+        "correct (7)": (10, "on time"),
+        "wrong (5)": (8, "1 day late"),
+        "bomb (9)": (0, ""),
+    }
+    assert "it has 20 MB; 20 are the most" in after["bomb (9)"]["reason"]
+    assert "late: wrong (5)" in done.stdout and "not in the worksheet: bomb (9)" in done.stdout
+    with (graded_in / "moodle.csv").open() as file:
+        assert [line["Grade"] for line in csv.DictReader(file)] == ["10", "8"]
+    with zipfile.ZipFile(graded_in / "moodle.zip") as archive:
+        assert f"wrong_5_assignsubmission_file_/{CHAPTER.stem}.html" in archive.namelist()
+
+
+@pytest.mark.slow
 def test_nothing_is_left_behind(graded):
     folder = graded[0] / "tmp"
-    left = subprocess.run(["pgrep", "-f", f"-f {folder}/run-"], capture_output=True, text=True, check=False)
+    left = subprocess.run(["pgrep", "-f", folder], capture_output=True, text=True, check=False)
     assert left.stdout == ""
-    assert not [path.name for path in folder.iterdir() if path.name.startswith(("run-", "grade-"))]
+    assert not [path.name for path in folder.iterdir() if "grading-" in path.name]
 
 
 # ------------------------------------------------------------------- the parts
-
-
-def test_submissions_are_found(tmp_path):
-    for name in (
-        "ann.ipynb",
-        "bob/mine.ipynb",
-        "bob/.ipynb_checkpoints/mine-checkpoint.ipynb",
-        "cid/a.ipynb",
-        "cid/deep/01_x.ipynb",
-        "cid/deep/h.py",
-        "cid/deep/old/01_x.ipynb",
-        "dan/a.py",
-        "fay/01_x.ipynb",
-        "fay.ipynb",
-        ".x/y.ipynb",
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
-    (tmp_path / "eve.ipynb").symlink_to(tmp_path / "ann.ipynb")
-    (tmp_path / "bob" / "hers.ipynb").symlink_to(tmp_path / "ann.ipynb")
-    (tmp_path / "cid" / "deep" / "secret").symlink_to("/etc/passwd")
-    (tmp_path / "notes.txt").touch()
-    for old in ("cid/deep/old/01_x.ipynb", "fay/01_x.ipynb"):
-        os.utime(tmp_path / old, (0, 0))
-    found, lines = grade.find_submissions(tmp_path, "01_x")
-    notebooks = {each.student: each.notebook and str(each.notebook.relative_to(tmp_path)) for each in found}
-    assert notebooks == {
-        "ann": "ann.ipynb",
-        "bob": "bob/mine.ipynb",
-        "cid": "cid/deep/01_x.ipynb",
-        "dan": None,
-        "fay": "fay.ipynb",
-    }
-    assert lines == [
-        "eve.ipynb is neither a notebook nor a folder: not graded",
-        "notes.txt is neither a notebook nor a folder: not graded",
-        "cid: cid/deep/01_x.ipynb is the newest notebook and is graded; not graded: cid/deep/old/01_x.ipynb",
-        "fay: fay.ipynb is the newest notebook and is graded; not graded: fay/01_x.ipynb",
-    ]
-    assert [name for name, _ in found[2].files()] == ["h.py", "old/01_x.ipynb"]
-
-
-def test_a_name_in_another_encoding_is_written_as_it_can_be(tmp_path, template):
-    folder = tmp_path / "in"
-    (folder / "zo\udceb").mkdir(parents=True)
-    (folder / "zo\udceb" / "M\udcfcller.py").touch()
-    (folder / "zo\udceb" / "a.ipynb").write_text("{}")
-    (folder / "\udcff.txt").touch()
-    (found,), (line,) = grade.find_submissions(folder, "01_x")
-    assert found.student == "zo\\xeb" and line.startswith("\\xff.txt is neither")
-    result = grade.failure({"check_a": 2.0}, "it crashed") | {"seconds": 2.0}
-    grade.write_marks(tmp_path / "marks.csv", {found.student: result})
-    assert len(found.fingerprint()) == 64 and "zo\\xeb" in grade.page(found.student, "01_x", result)
-
-
-def test_folders_that_are_too_deep_or_too_many_cost_that_submission_only(tmp_path, monkeypatch):
-    deep = tmp_path / "deep"
-    (deep / "/".join("d" * grade.DEEPEST)).mkdir(parents=True)
-    (tmp_path / "ann.ipynb").touch()
-    found, _ = grade.find_submissions(tmp_path, "01_x")
-    assert [each.fault for each in found] == ["", ""]
-    (deep / "/".join("d" * 900)).mkdir(parents=True)
-    here = os.open(deep / "/".join("d" * 900), os.O_RDONLY)
-    for _ in range(2100):  # deeper than a path can tell
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-    found, _ = grade.find_submissions(tmp_path, "01_x")
-    assert [each.fault for each in found] == ["", f"its folders are nested more than {grade.DEEPEST} deep"]
-    grade._remove(deep)
-    assert not deep.exists()
-    monkeypatch.setattr(grade, "MOST", 1)
-    (tmp_path / "bob").mkdir()
-    (tmp_path / "bob" / "a.py").touch()
-    found, _ = grade.find_submissions(tmp_path, "01_x")
-    assert found[1].fault == "it has more than 1 files and folders"
-
-
-def test_a_fingerprint_changes_with_every_file(tmp_path):
-    notebook, helper = tmp_path / "a" / "a.ipynb", tmp_path / "a" / "helper.py"
-    notebook.parent.mkdir()
-    seen = set()
-    for text, other in (("1", "1"), ("2", "1"), ("2", "2"), ("2", "22")):
-        notebook.write_text(text), helper.write_text(other)
-        seen.add(grade.Submission("a", notebook, (notebook, helper)).fingerprint())
-    assert len(seen) == 4
 
 
 def roles(*names):
@@ -425,7 +376,7 @@ def test_a_submission_is_laid_out_for_the_grader_and_for_its_kernel(tmp_path, te
         handed_in / "data" / "deep" / "b.csv",
         handed_in / "mine.ipynb",
     )
-    submission = grade.Submission("ann", handed_in / "mine.ipynb", beside)
+    submission = Submission("ann", handed_in / "mine.ipynb", beside)
     course, own = grade.lay_out(submission, tmp_path / "base", home.parent, 3, template)
     assert (course, own) == (tmp_path / "base" / "3", tmp_path / "kernels" / "3")
     assert (course / "gradebook.db").read_text() == "no marks"
@@ -460,7 +411,7 @@ def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest,
     (tmp_path / "ann").mkdir()
     if notebook:
         notebook.write_text(text)
-    submission = grade.Submission("ann", notebook)
+    submission = Submission("ann", notebook)
     with pytest.raises(ClassroomError, match=reason):
         grade.lay_out(submission, tmp_path / "base", tmp_path / "kernels", 0, template)
 
@@ -468,11 +419,11 @@ def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest,
 def test_a_result_counts_until_submission_or_assignment_change(tmp_path, template):
     source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
     grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
-    submission = grade.Submission("ann", notebook)
+    submission = Submission("ann", notebook)
     source.write_text("1"), notebook.write_text("1")
     assert grader.done(submission) is None
     for changed in (source, notebook):
-        kept = grader._keep(submission, grade.failure(grader.points, "it crashed"), 0.0)
+        kept = grader._keep(submission, failure(grader.points, "it crashed"), 0.0)
         assert grader.done(submission).items() > kept.items() and kept["marks"] == {"check_one": [0.0, 1.0]}
         changed.write_text("2")
         assert grader.done(submission) is None
@@ -493,11 +444,19 @@ def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, isolate
     assert grade.kept_from(isolated).startswith(words)
 
 
-def test_names_are_no_formulas_and_a_missing_sandbox_is_noted(tmp_path):
-    result = grade.failure({"check_a": 2.0}, "it crashed") | {"seconds": 2.0}
-    grade.write_marks(tmp_path / "marks.csv", {"=1+1": result}, isolated=False)
-    header, line = (tmp_path / "marks.csv").read_text().splitlines()
-    assert header.endswith(",sandbox") and line.startswith("'=1+1,") and line.endswith(",none")
+def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(tmp_path, template, monkeypatch):
+    closed = tmp_path / "closed"
+    (closed / "venv" / "bin").mkdir(parents=True)
+    closed.chmod(0o700)
+    monkeypatch.setattr(grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)])
+    monkeypatch.setattr(grade.install, "VENV", str(closed / "venv"))
+    monkeypatch.setattr(grade.os, "geteuid", lambda: 0)
+    monkeypatch.setenv("SANDBOX", "none")
+    arguments = tmp_path / "01_x.ipynb", template, tmp_path / "graded", [], None
+    with pytest.raises(ClassroomError, match=rf"{closed} is closed to them. Open it \(chmod o\+x {closed}\)"):
+        grade.Grader(*arguments)
+    closed.chmod(0o701)
+    grade.Grader(*arguments)
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "two"])
@@ -507,55 +466,20 @@ def test_no_jobs_are_refused(jobs, capsys):
     assert "1 or more" in capsys.readouterr().err
 
 
-def test_marks_as_a_table(tmp_path):
-    graded = {
-        "marks": {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]},
-        "notes": {"check_a": "half of it", "check_b": "no"},
-        "reason": "",
-    }
-    failed = grade.failure({"check_a": 2.0, "check_b": 3.0}, "it crashed")
-    results = {"Zoë, B.": graded | {"seconds": 1.5}, "x": failed | {"seconds": 2.0}}
-    grade.write_marks(tmp_path / "marks.csv", results)
-    with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
-        header, *lines = csv.reader(file)
-    assert header == ["student", "mark", "points", "a", "b", "seconds", "reason", "sandbox"]
-    assert lines == [
-        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "a: half of it; b: no", "bubblewrap"],
-        ["x", "0.0", "5.0", "0.0", "0.0", "2.0", "it crashed", "bubblewrap"],
-    ]
-
-
-def test_a_page_has_the_name_and_a_table_and_is_plain_text():
-    graded = {
-        "marks": {"check_a": [1.0, 2.0], "check_b": [3.0, 3.0]},
-        "notes": {"check_a": "half & half"},
-        "shown": {"check_a": ["<script>alert(1)</script>", "AssertionError: at {d} = 32"]},
-        "reason": "",
-    }
-    page = grade.page("<b>Ann</b>", "04_x", graded)
-    assert "<h1>&lt;b&gt;Ann&lt;/b&gt;</h1><p>04_x: 4 of 5 points" in page
-    assert "<tr><td>a</td><td>1 of 2</td><td>half &amp; half</td></tr>" in page
-    assert "<tr><td>b</td><td>3 of 3</td><td></td></tr>" in page
-    assert "<script" not in page and "at {d} = 32" in page
-    assert "<p>04_x: – of 2 points. no mark" in grade.page(
-        "Bob", "04_x", grade.no_mark({"check_a": 2.0}, "no disk")
-    )
-
-
 def test_trouble_of_the_machine_is_no_mark_and_tried_again(tmp_path, template):
     source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
     source.write_text("1"), notebook.write_text("1")
     grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
-    submission = grade.Submission("ann", notebook)
-    result = grader._keep(submission, grade.no_mark(grader.points, "no kernel starts"), time.monotonic())
+    submission = Submission("ann", notebook)
+    result = grader._keep(submission, no_mark(grader.points, "no kernel starts"), time.monotonic())
     assert grader.done(submission) is None and not grader.result(submission).exists()
-    grade.write_marks(tmp_path / "marks.csv", {"ann": result})
+    write_marks(tmp_path / "marks.csv", {"ann": result})
     with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
         (line,) = csv.DictReader(file)
     assert (line["mark"], line["points"], line["one"]) == ("", "1.0", "")
     assert line["reason"] == "no mark, this is no fault of the submission: no kernel starts"
     notebook.unlink()
-    gone = grader._keep(submission, grade.failure(grader.points, "x"), time.monotonic())
+    gone = grader._keep(submission, failure(grader.points, "x"), time.monotonic())
     assert "trouble" in gone, "what cannot be read is not stored either"
 
 
@@ -580,10 +504,10 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     monkeypatch.setattr(grade, "lay_out", fails)
     monkeypatch.setattr(install, "PYTHON", sys.executable)
     grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=5))
-    deep = grade.Submission("bob", None, trouble="Permission denied: secret")
+    deep = Submission("bob", None, trouble="Permission denied: secret")
     results = {
         each.student: result
-        for each, result in grader.grade([grade.Submission("ann", notebook), deep], workers=2)
+        for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)
     }
     assert results["ann"]["marks"] == results["bob"]["marks"] == {"check_one": [None, 1.0]}
     assert "Permission denied: secret" in results["bob"]["reason"]
@@ -607,7 +531,7 @@ def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_li
     monkeypatch.setattr(install, "PYTHON", sys.executable)
     grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=-58))
     start = time.monotonic()
-    ((_, result),) = grader.grade([grade.Submission("ann", notebook)], workers=1)
+    ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)
     assert time.monotonic() - start < 30 and "its grader died" in result["reason"]
     assert mode.read_text() == "711"
 
@@ -624,10 +548,11 @@ def test_as_root_each_submission_has_a_user_number_of_its_own(tmp_path, template
 
 WATCH = """
 import subprocess, sys
+from pathlib import Path
 from courseware.classroom.autograde import Limits, Watch
 
 hold = "import time; held = bytearray(300_000_000); held[::4096] = bytes(len(held[::4096])); time.sleep(20)"
-watch = Watch(Limits(gigabytes=0.5))
+watch = Watch(Limits(gigabytes=0.5), Path("/"))
 held = [subprocess.Popen([sys.executable, "-c", hold]) for _ in range(2)]
 watch.start()
 for process in held:
@@ -642,57 +567,7 @@ def test_the_memory_of_all_processes_together_is_limited(classroom_python):
     assert printed == "it took more than 0.5 GB of memory\n"
 
 
-BOOK = """
-import json, sys
-from pathlib import Path
-import nbformat
-from nbgrader.api import Gradebook
-from courseware.classroom import grade, release
-
-folder = Path(sys.argv[1])
-cells = [nbformat.v4.new_code_cell("def a(): pass"), nbformat.v4.new_code_cell("a()")]
-plain = {"schema_version": 3, "locked": False, "task": False}
-cells[0].metadata.nbgrader = plain | {"grade_id": "a", "solution": True, "grade": False}
-cells[1].metadata.nbgrader = plain | {"grade_id": "check_a", "solution": False, "grade": True, "points": 3}
-nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "01_x.ipynb")
-template = grade.new_template(folder / "01_x.ipynb", folder / "template")
-
-def results():
-    graded = {name: {"marks": {"check_a": [got, 3.0]}, "notes": {}, "reason": ""} for name, got in (("ann", 1.0), ("bob", 2.0))}
-    return graded | {"cid": grade.no_mark({"check_a": 3.0}, "no disk")}
-
-path = folder / "gradebook.db"
-counts = [grade.write_gradebook(path, template, results())]
-with Gradebook(f"sqlite:///{path}") as book:
-    ann = book.find_submission_notebook("01_x", "01_x", "ann")
-    ann.grades[0].manual_score = 2.5
-    {comment.name: comment for comment in ann.comments}["a"].manual_comment = "nearly"
-    book.db.commit()
-late = {"dan": {"marks": {"check_a": [3.0, 3.0]}, "notes": {}, "reason": ""}}
-counts.append(grade.write_gradebook(path, template, late))
-again = results()
-counts.append(grade.write_gradebook(path, template, again))
-with Gradebook(f"sqlite:///{path}") as book:
-    scores = {s.student.id: s.score for s in book.assignment_submissions("01_x")}
-    notebooks = [book.find_submission_notebook("01_x", "01_x", student) for student in scores]
-    assert not any(each.needs_manual_grade for notebook in notebooks for each in notebook.grades)
-print(json.dumps([counts, scores, again["ann"]["marks"], again["ann"]["notes"]]))
-"""
-
-
-@pytest.mark.slow
-def test_points_and_comments_by_hand_survive(tmp_path, classroom_python):
-    done = subprocess.run(
-        [classroom_python, "-W", "ignore", "-c", BOOK, tmp_path], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    counts, scores, marks, notes = json.loads(done.stdout.splitlines()[-1])
-    assert counts == [0, 2, 2]
-    assert scores == {"ann": 2.5, "bob": 2.0, "dan": 3.0}
-    assert marks == {"check_a": [2.5, 3.0]} and notes == {"check_a": "nearly"}
-
-
-def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch):
+def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch, tmp_path):
     psutil = pytest.importorskip("psutil")
 
     class Gone:
@@ -703,5 +578,5 @@ def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch):
     process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
     start = time.monotonic()
     process.start()
-    grade._end(process)
+    grade._end(process, tmp_path)
     assert not process.is_alive() and time.monotonic() - start < 15

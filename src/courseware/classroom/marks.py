@@ -1,0 +1,188 @@
+"""Marks: the result of each submission as a table, as a page of feedback, and as a gradebook of nbgrader.
+
+A result is a dict: "marks", exercise → [mark, points]; "notes", exercise → why it has no mark; "shown", exercise → the
+answer and the error; "reason", why nothing was graded, or "". With "trouble" there is no mark: the machine failed.
+"""
+
+import csv
+import html
+import io
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import latex2mathml.converter
+
+from courseware import notebooks
+
+FORMULA = re.compile(r"""\$([^$\n<>&"']{1,200})\$""")
+
+
+def failure(marks: dict[str, float], reason: str) -> dict:
+    """The result of a submission that could not be graded by what it is: no points."""
+    return {"marks": {name: [0.0, points] for name, points in marks.items()}, "notes": {}, "reason": reason}
+
+
+def no_mark(marks: dict[str, float], trouble: str) -> dict:
+    """The result where the grader or the machine failed; it is not kept."""
+    told = {"reason": f"no mark, this is no fault of the submission: {trouble}", "trouble": True}
+    return failure(marks, "") | {"marks": {name: [None, points] for name, points in marks.items()}} | told
+
+
+def mark(result: dict) -> float | None:
+    """The sum of the points, or none where the grader had trouble."""
+    return None if "trouble" in result else sum(got for got, _ in result["marks"].values())
+
+
+def as_text(points: float | None) -> str:
+    return "–" if points is None else f"{points:g}"
+
+
+def why(result: dict) -> str:
+    """The reason, or for each exercise without its points what was wrong."""
+    return result["reason"] or "; ".join(
+        f"{exercise_name(name)}: {note}" for name, note in result["notes"].items()
+    )
+
+
+def exercise_name(grade_id: str) -> str:
+    return grade_id.removeprefix("check_")
+
+
+def plain(name: str) -> str:
+    """A name that no spreadsheet takes for a formula."""
+    return f"'{name}" if name[:1] in "=+-@\t\r" else name
+
+
+def write_marks(
+    path: Path, results: dict[str, dict], *, isolated: bool = True, status: dict[str, str] | None = None
+):
+    """One line for each student, in the order given, as a whole or not at all.
+
+    Args:
+        isolated: whether there was a sandbox; the last column says it.
+        status: what the platform from which it came says of a submission, as "late".
+    """
+    exercises = list(dict.fromkeys(name for result in results.values() for name in result["marks"]))
+    out = io.StringIO()
+    table = csv.writer(out)
+    header = ["student", "mark", "points", *map(exercise_name, exercises), "seconds", "reason"]
+    table.writerow([*header, *(["status"] if status else []), "sandbox"])
+    for student, result in results.items():
+        got = [result["marks"][name][0] for name in exercises]
+        points = sum(most for _, most in result["marks"].values())
+        line = [plain(student), mark(result), points, *got, result["seconds"], why(result)]
+        table.writerow(
+            [*line, *([status.get(student, "")] if status else []), "bubblewrap" if isolated else "none"]
+        )
+    notebooks.write(path, out.getvalue())
+
+
+def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int:
+    """All marks in one gradebook of nbgrader, and in the results the points that a teacher gave by hand.
+
+    It is made anew from one without marks, so that it fits the assignment; what stood in it of other students, and
+    points, extra points and comments by hand, are taken over.
+
+    Returns:
+        how many points and comments were given by hand.
+    """
+    from nbgrader.api import Gradebook
+
+    name, new, by_hand = template.stem, template.with_name("gradebook.new"), 0
+    shutil.copyfile(template.parents[2] / "gradebook.db", new)
+
+    def grades_and_comments(book, student: str):
+        notebook = book.find_submission_notebook(name, name, student)
+        return [{part.name: part for part in parts} for parts in (notebook.grades, notebook.comments)]
+
+    with Gradebook(f"sqlite:///{new}") as book:
+        before = {}
+        if path.exists():
+            with Gradebook(f"sqlite:///{path}") as old:
+                for submission in old.assignment_submissions(name):
+                    grades, comments = grades_and_comments(old, submission.student.id)
+                    kept = {key: (g.auto_score, g.manual_score, g.extra_credit) for key, g in grades.items()}
+                    said = {key: comment.manual_comment for key, comment in comments.items()}
+                    before[submission.student.id] = kept, said
+        marked = [student for student, result in results.items() if "trouble" not in result]
+        for student in dict.fromkeys([*before, *marked]):
+            book.add_student(student)
+            book.add_submission(name, student)
+            (scores, said), marks = before.get(student, ({}, {})), results.get(student, {}).get("marks", {})
+            grades, comments = grades_and_comments(book, student)
+            for key, grade in grades.items():
+                auto, grade.manual_score, extra = scores.get(key, (None, None, None))
+                grade.auto_score, grade.extra_credit = (
+                    marks[key][0] if student in marked else auto,
+                    extra or 0.0,
+                )
+                grade.needs_manual_grade = False
+                if grade.manual_score is not None or extra:
+                    by_hand += 1
+                    if student in marked:
+                        hand = grade.auto_score if grade.manual_score is None else grade.manual_score
+                        marks[key][0] = hand + (extra or 0.0)
+            for key in comments.keys() & said.keys():
+                comments[key].manual_comment = said[key]
+                by_hand += said[key] is not None
+                if said[key] and student in marked:
+                    check, notes = f"check_{exercise_name(key)}", results[student]["notes"]
+                    notes[check] = "; ".join(filter(None, [notes.get(check), said[key]]))
+        book.db.commit()
+    shutil.copyfile(
+        new, path.with_suffix(".new")
+    )  # first elsewhere: a database on a full disk fails at any line
+    path.with_suffix(".new").replace(path)
+    return by_hand
+
+
+PAGE = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>body {{ max-width: 60rem; margin: 2rem auto; font-family: sans-serif }} pre {{ background: #f4f4f4; padding: 1em;
+overflow-x: auto }} td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0 }}</style>
+{feedback}</html>
+"""
+
+
+def page(student: str, name: str, result: dict) -> str:
+    """The feedback as a page. It loads nothing, and nothing that a student wrote is more than text."""
+    return PAGE.format(
+        title=html.escape(student), feedback=feedback(student, name, result, text=_with_formulas)
+    )
+
+
+def feedback(student: str, name: str, result: dict, *, text: Callable[[str], str] = html.escape) -> str:
+    """A table, and of each exercise that lost points the answer and the error, in HTML.
+
+    Args:
+        text: makes HTML of the reasons.
+    """
+    total = f"{as_text(mark(result))} of {sum(most for _, most in result['marks'].values()):g} points"
+    parts = [f"<h1>{html.escape(student)}</h1><p>{html.escape(name)}: {total}. {text(result['reason'])}</p>"]
+    parts += ["<table><tr><th>exercise</th><th>points</th><th>reason</th></tr>"]
+    for exercise, (got, most) in result["marks"].items():
+        words = [html.escape(exercise_name(exercise)), f"{as_text(got)} of {most:g}"]
+        words.append(text(result["notes"].get(exercise, "")))
+        parts.append("<tr>" + "".join(f"<td>{word}</td>" for word in words) + "</tr>")
+    parts.append("</table>")
+    for exercise, shown in result.get("shown", {}).items():
+        parts.append(f"<h2>{html.escape(exercise_name(exercise))}</h2>")
+        parts += [f"<pre>{html.escape(part).replace('$', '&#36;')}</pre>" for part in shown if part]
+    return "\n".join(parts)
+
+
+def _with_formulas(text: str) -> str:
+    """HTML of a text, what stands between $ and $ as MathML."""
+    parts = FORMULA.split(text)
+    return "".join(_formula(part) if at % 2 else html.escape(part) for at, part in enumerate(parts))
+
+
+def _formula(body: str) -> str:
+    """The converter passes text and addresses on as they are, so what could hold a tag or an address stays text."""
+    try:
+        if re.search(r"\\(href|style|class)", body):
+            raise ValueError(body)
+        return latex2mathml.converter.convert(body)
+    except Exception:  # noqa: BLE001  what stands between two $ need not be a formula
+        return html.escape(f"${body}$")
