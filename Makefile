@@ -17,9 +17,10 @@ lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 	@$(install) lab $(PORT)
 
 test: ready ## run every test, and every notebook against its stored outputs
-	PYTHONPATH=tests $(steady) $(python) -m pytest -p stored_pictures --nbval --nbval-current-env --nbval-cell-timeout 300 \
-	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile -m "not browser" tests notebooks
+	$(steady) $(python) -m pytest -n 2 --dist loadfile -m "not browser" tests
 	$(steady) $(python) -m pytest -m browser tests
+	PYTHONPATH=tests $(steady) $(python) -m pytest -p stored_pictures --nbval --nbval-current-env --nbval-cell-timeout 120 \
+	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
 
 check: ready ## run the tests that take less than a minute together
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
