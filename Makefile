@@ -16,6 +16,7 @@ help:
 lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 	@$(install) lab $(PORT)
 
+# Three runs: in a process in which nbval has run, nbclient may wait for ever for a kernel's answer.
 test: ready ## run every test, and every notebook against its stored outputs
 	$(steady) $(python) -m pytest -n 2 --dist loadfile -m "not browser" tests
 	$(steady) $(python) -m pytest -m browser tests

@@ -220,6 +220,11 @@ def test_a_callback_may_limit_another_control():
     assert live.artists["line"].get_ydata()[0] == level.value == 4
 
 
+def test_on_a_narrow_page_the_picture_shrinks():
+    layout = heat_map()._image.layout
+    assert (layout.width, layout.max_width) == (f"{posenc.live.WIDTH}px", "100%")
+
+
 def test_relayout_draws_everything_exactly_once():
     def update(line, shift, top):
         line.set_xdata([shift])

@@ -32,9 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 HIDDEN = Path(__file__).with_name("hidden")
 CLASSROOM = ROOT / "classroom"
 LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
-WORKED = (
-    "worked_solutions"  # the module beside a students' notebook from which `use` takes what is not answered
-)
+WORKED = "worked_solutions"  # the module from which `use` takes what is not answered
 STUB = 'raise NotImplementedError("your turn")'
 
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""

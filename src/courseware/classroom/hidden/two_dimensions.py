@@ -45,7 +45,8 @@ def axial_angles(answer):
         ratio = torch.tensor(1 / base, dtype=torch.float64)
         evenly = torch.allclose((down[1:pairs] / down[: pairs - 1]) ** pairs, ratio, rtol=1e-9)
         assert evenly, (
-            f"{here} a row turns the pairs by {down[:pairs].tolist()[:4]} …; the ratio of neighbours is another one"
+            f"{here} a row turns the pairs by {down[:pairs].tolist()[:4]} …; the ratio of neighbours is "
+            "another one"
         )
         far = torch.allclose(answer(corners * 100_000, head_dim, base), 100_000 * got, rtol=1e-12)
         assert far, f"{here} 100,000 steps are not 100,000 times a step"

@@ -47,7 +47,8 @@ def flipped_digits(answer: Answer) -> None:
             wrong(f"{got:.0f} is the number of digits of {position + 1}; count those that changed")
         if position > 10_000:
             wrong(
-                f"right up to here, wrong from {position:,} to the next: let a number have as many digits as it needs"
+                f"right up to here, wrong from {position:,} to the next: let a number have as many "
+                "digits as it needs"
             )
         wrong(f"from {position:b} to {position + 1:b} {expected} digits change, not {got:g}")
 
@@ -73,7 +74,8 @@ def sinusoid(answer: Answer) -> str | None:
         for other in _bases(got[2]):
             if not math.isclose(other, base, rel_tol=1e-3) and _equal(got, _waves(positions, width, other)):
                 wrong(
-                    f"the base is wrong: for base {base:g} these are the waves of base {other:.0f}; use the argument"
+                    f"the base is wrong: for base {base:g} these are the waves of base {other:.0f}; use "
+                    "the argument"
                 )
         if not _equal(got, _waves(positions, width, base)):
             near = min(_layouts(_waves(positions, width, base)), key=lambda waves: (got - waves).abs().mean())
@@ -88,7 +90,8 @@ def sinusoid(answer: Answer) -> str | None:
         wrong("right to six digits: it is rounded to float32 on the way, so make all of it in torch.float64")
     if not torch.allclose(got, _waves(positions, width, base), rtol=0, atol=1e-4):
         return (
-            "all sines, then all cosines: the half-split layout of several libraries. The paper's is interleaved, "
+            "all sines, then all cosines: the half-split layout of several libraries. The paper's is "
+            "interleaved, "
             "a cosine after its sine, and so is the course's."
         )
     return None
@@ -134,7 +137,8 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
     ),
     (
         lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: 2 * i / (d - 2)),
-        "the exponent is wrong: i/(d/2 - 1), with which some libraries reach the base itself; the paper has 2i/d",
+        "the exponent is wrong: i/(d/2 - 1), with which some libraries reach the base itself; the paper "
+        "has 2i/d",
     ),
     (
         lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: -2 * i / d),
@@ -201,7 +205,8 @@ def longest_wavelength(answer: Answer) -> None:
         if math.isclose(got, right, rel_tol=1e-2):
             wrong("right to a few digits: don't round, and use Python floats or torch.float64")
         wrong(
-            f"for d = {width} and base {base:g}, pair {width // 2 - 1} has made {got / right:.3g} turns after {got:g} "
+            f"for d = {width} and base {base:g}, pair {width // 2 - 1} has made {got / right:.3g} turns "
+            f"after {got:g} "
             "positions, not 1"
         )
 
@@ -236,7 +241,8 @@ def shift(answer: Answer) -> None:
         split = torch.arange(width).unflatten(0, (-1, 2)).mT.flatten()
         if same(got, shift_matrix(offset, width)[split][:, split]):
             wrong(
-                "it pairs dimension i with i + d/2: in the interleaved layout pairs are neighbours, 2i and 2i + 1"
+                "it pairs dimension i with i + d/2: in the interleaved layout pairs are neighbours, 2i "
+                "and 2i + 1"
             )
         first = shift_matrix(offset, 2)
         if same(got, torch.block_diag(*[first] * (width // 2))):
@@ -245,7 +251,8 @@ def shift(answer: Answer) -> None:
             wrong("only pair 0 turns: every pair needs its block")
         if same(got @ encoding[0], sinusoidal(torch.tensor(offset), width, dtype=torch.float64)):
             wrong(
-                f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): PE(0) is (0, 1) in every pair, which "
+                f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): PE(0) is (0, 1) in "
+                "every pair, which "
                 "tests the second column of each block alone, so look at the first"
             )
         if not same(got @ got.T, torch.eye(width, dtype=got.dtype)):
@@ -255,7 +262,8 @@ def shift(answer: Answer) -> None:
             if not same(block, shift_matrix(offset, width)[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]):
                 wrong(
                     f"S PE(p) is not PE(p + {offset}): the block of pair {pair} turns by "
-                    f"{math.atan2(block[0, 1], block[0, 0]):.3g}, and {offset} / base^(2·{pair}/d) is {offset * speed:.3g}"
+                    f"{math.atan2(block[0, 1], block[0, 0]):.3g}, and {offset} / base^(2·{pair}/d) is "
+                    f"{offset * speed:.3g}"
                 )
     got = answer.tensor(120, 12, shape=(12, 12))
     if not torch.allclose(got, shift_matrix(120, 12), rtol=0, atol=1e-9):
@@ -312,7 +320,8 @@ def separate(answer: Answer) -> None:
     got = answer.tensor(many, rows, shape=(width, width))
     if not near((many[:, None] + rows) @ got, many[:, None]):
         wrong(
-            "right for 54 vectors in 64 dimensions, wrong for 120 that span only 32 of them: what counts is the span, "
+            "right for 54 vectors in 64 dimensions, wrong for 120 that span only 32 of them: what "
+            "counts is the span, "
             "not the number of vectors; torch.linalg.pinv takes care of that too"
         )
 
@@ -347,7 +356,8 @@ def embed(answer: Answer) -> None:
             wrong("it scales the sum, so nothing changes between token and position: scale the token alone")
         if same(x + e / root):
             wrong(
-                "it shrinks the encoding: their ratio is right, but the paper multiplies the token by √d instead"
+                "it shrinks the encoding: their ratio is right, but the paper multiplies the token by "
+                "√d instead"
             )
         if same(x / root + e):
             wrong("it divides by √d, as the scores do; here the token is too short, so multiply")
@@ -366,5 +376,6 @@ def embed(answer: Answer) -> None:
             wrong("right for d = 16, wrong for d = 36: the factor is √d and not always 4")
         if not same(root * x + e):
             wrong(
-                f"this is not √d · token + encoding of its position: for d = {width}, {difference(got, root * x + e)}"
+                f"this is not √d · token + encoding of its position: for d = {width}, "
+                f"{difference(got, root * x + e)}"
             )

@@ -21,8 +21,10 @@ def _parts(x, e, w_query, w_key, b_query=None, b_key=None) -> Tensor:
 
 
 @exercise(
-    "Make four small things first: the query and the key of the content, the query and the key of the position.",
-    "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. The position's query "
+    "Make four small things first: the query and the key of the content, the query and the key of the "
+    "position.",
+    "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. The "
+    "position's query "
     "has none, or the sum would hold it twice.",
     """Each term is one of the two queries against one of the two keys, and then over √d_head. A double loop has them in
 the order of the table:
@@ -67,7 +69,8 @@ def parts(answer: Answer) -> None:
             )
         if same(_parts(x, e, w_query.T, w_key.T, *biases)):
             wrong(
-                "W_q W_kᵀ stands between the vectors: nn.Linear stores (out, in), so multiply by w.T from the right"
+                "W_q W_kᵀ stands between the vectors: nn.Linear stores (out, in), so multiply by w.T "
+                "from the right"
             )
         if same(_parts(x, e, w_query.T, w_key.T)):
             wrong("W_q W_kᵀ stands between the vectors, and the biases are forgotten: a query is x @ w.T + b")
@@ -78,7 +81,8 @@ def parts(answer: Answer) -> None:
         for name, one, other in zip(FourTerms._fields, got, right):
             if not torch.allclose(one, other, atol=1e-6):
                 wrong(
-                    f"the term {name.replace('_', ' with ')} is not right: with d_head = {head}, {difference(one, other)}. "
+                    f"the term {name.replace('_', ' with ')} is not right: with d_head = {head}, "
+                    f"{difference(one, other)}. "
                     "Write that product out for two tokens"
                 )
 
@@ -91,7 +95,8 @@ def _both_biased(x, e, w_query, w_key, b_query, b_key) -> Tensor:
 @exercise(
     "Write the query as W_q x and the key as W_k y, both columns. Their dot product is (W_q x)ᵀ (W_k y).",
     "The transpose of a product turns its order round: (W_q x)ᵀ = xᵀ W_qᵀ.",
-    "Which two matrices now stand between xᵀ and y? Look at the shape: with d_head = 2 and d = 6, M is 6 by 6; the other "
+    "Which two matrices now stand between xᵀ and y? Look at the shape: with d_head = 2 and d = 6, M is "
+    "6 by 6; the other "
     "way round, 2 by 2.",
     well_done="one matrix that both contents and positions have to pass through.",
 )
@@ -159,7 +164,8 @@ def seen(answer: Answer) -> None:
 
 @exercise(
     "You want S M Sᵀ = wanted, with the vectors as rows of S. Undo S on the left, then Sᵀ on the right.",
-    "torch.linalg.pinv(S) @ S is not the identity, but S @ torch.linalg.pinv(S) is, if the rows are independent.",
+    "torch.linalg.pinv(S) @ S is not the identity, but S @ torch.linalg.pinv(S) is, if the rows are "
+    "independent.",
     "(S A)ᵀ = Aᵀ Sᵀ. So where S A is the identity, which matrix undoes Sᵀ from the other side?",
     well_done="independent vectors are enough, at any angle; what a small one costs comes next.",
 )
@@ -213,7 +219,8 @@ def tied(answer: Answer) -> None:
     if same(w.repeat_interleave(2, dim=-1)):
         wrong("columns alternate: the first d columns meet x, the last d meet e")
     wrong(
-        "torch.cat([x, e], dim=-1) @ new.T is not (x + e) @ w.T: compare what x meets, the first 5 columns, and what e "
+        "torch.cat([x, e], dim=-1) @ new.T is not (x + e) @ w.T: compare what x meets, the first 5 "
+        "columns, and what e "
         f"meets, the last 5; {difference(got, torch.cat([w, w], dim=-1))}"
     )
 

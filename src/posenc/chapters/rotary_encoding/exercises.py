@@ -30,7 +30,8 @@ def turn(answer: Answer) -> None:
             continue
         if same(_turned(v, angle)):
             wrong(
-                "right to six digits: the cosine is rounded to float32 on the way; math.cos and math.sin keep all"
+                "right to six digits: the cosine is rounded to float32 on the way; math.cos and "
+                "math.sin keep all"
             )
         if same(_turned(v, -angle)):
             wrong("right length, wrong way round: you turned by -angle. Look at the sign of sin")
@@ -96,7 +97,8 @@ def rotary(answer: Answer) -> None:
         off = (ratio.angle() - positions[:, None] * speed).cos() < 1 - 1e-9
         head, token, pair = off.nonzero()[0].tolist()
         wrong(
-            f"pair {pair} at position {positions[token]} and base {base:g} turns by {ratio[head, token, pair].angle():.4g}, "
+            f"pair {pair} at position {positions[token]} and base {base:g} turns by "
+            f"{ratio[head, token, pair].angle():.4g}, "
             f"and p·base^(-2i/d) is {positions[token] * speed[pair]:.4g} there"
         )
     far = torch.tensor([1_000_000, 1_000_257, 0, 131_071])
@@ -188,7 +190,8 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
     ),
     (
         _in_place,
-        "the seconds are turned with firsts that have been turned already: keep both as they were until the end",
+        "the seconds are turned with firsts that have been turned already: keep both as they were until "
+        "the end",
     ),
     (
         lambda x, p, base: _rotary(x, p + 1, base),
@@ -213,7 +216,8 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 
 @exercise(
     "Both sides are turned, each by its own positions, and both the same way round.",
-    "`rotate` takes the vectors of one side and the `angles` of where they stand. Then comes a product, and √d as in "
+    "`rotate` takes the vectors of one side and the `angles` of where they stand. Then comes a product, "
+    "and √d as in "
     "chapter 1.",
     """Rows of queries times columns of keys, (2, d) and (3, d) → (2, 3):
 >>> q, k = torch.ones(2, 4), torch.ones(3, 4)
@@ -297,7 +301,8 @@ def half_split_weight(answer: Answer) -> None:
 @exercise(
     "Without positions in their vectors, query and key can be the same two vectors for all tokens.",
     "Start with equal ones: their score is largest at offset 0. Then turn one of them, once and for all.",
-    "Turns add up: what was turned by 2 beforehand looks at position 7 as if it stood at 9. Where should the query at m "
+    "Turns add up: what was turned by 2 beforehand looks at position 7 as if it stood at 9. Where "
+    "should the query at m "
     "seem to stand, so that it meets the key at m - back at offset 0?",
     """The longer both vectors, the larger the difference of their scores, and the sharper the softmax:
 >>> [round(torch.tensor([length * 1.0, length * 0.8]).softmax(-1)[0].item(), 2) for length in (1, 10, 100)]
@@ -329,7 +334,8 @@ def look_back(answer: Answer) -> None:
             wrong("it looks at position 0 whatever the query's position: is a vector zero, or a sign wrong?")
         query_at = (best != m[back:] - back).nonzero()[0].item() + back
         wrong(
-            f"the query at {query_at} has its largest weight {query_at - best[query_at - back]} positions back, not {back}: "
+            f"the query at {query_at} has its largest weight {query_at - best[query_at - back]} "
+            f"positions back, not {back}: "
             f"the turn of every pair is its own speed times {back}"
         )
 
@@ -368,7 +374,8 @@ def cached_position(answer: Answer) -> None:
                 "and no pair agrees to the last digit; take the nearest over all pairs"
             )
         wrong(
-            f"{got:g} for the key at {position}: which of the {length} turns of the key is nearest to the cached one?"
+            f"{got:g} for the key at {position}: which of the {length} turns of the key is nearest to "
+            "the cached one?"
         )
 
 
@@ -410,13 +417,16 @@ def tables(answer: Answer) -> None:
                 wrong("the angles are rounded to bfloat16 before cos and sin: cast their results instead")
             if near((torch.arange(length).to(low)[:, None] * speed.to(low)).double(), 0.5):
                 wrong(
-                    "positions, speeds and angles are all in bfloat16: compute in float64, cast cos and sin at the end"
+                    "positions, speeds and angles are all in bfloat16: compute in float64, cast cos and "
+                    "sin at the end"
                 )
         elif near(exact, 2e-3):
             wrong(
-                "right for bfloat16; for a float32 model the angles need more than float32: compute them in float64"
+                "right for bfloat16; for a float32 model the angles need more than float32: compute "
+                "them in float64"
             )
         wrong(
-            "the table is off by more than rounding its numbers explains: it should hold cos and sin of p·10000^(-2i/d), "
+            "the table is off by more than rounding its numbers explains: it should hold cos and sin of "
+            "p·10000^(-2i/d), "
             f"and in {dtype} {difference(got, torch.stack([exact.cos(), exact.sin()]))}"
         )

@@ -1,4 +1,4 @@
-"""What chapter 5 asks: bytes of a rotation, a benchmark with mistakes, a prediction, a cache, the longest bias."""
+"""What chapter 7 asks: bytes of a rotation, a benchmark with mistakes, a prediction, a cache, the longest bias."""
 
 import math
 from typing import Any
@@ -13,9 +13,11 @@ from posenc.timing import Traffic
 
 
 @exercise(
-    "There are five operations: two multiplications, a minus, a cat and a sum. Write down each on a line of its own.",
+    "There are five operations: two multiplications, a minus, a cat and a sum. Write down each on a "
+    "line of its own.",
     "With n numbers in x and t in a table: x * cos reads n + t and writes n. The minus touches half of x.",
-    "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: the five operations read "
+    "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: the "
+    "five operations read "
     "4, 1, 2, 4 and 4 numbers. What does each write?",
     well_done="every intermediate result is written to memory and read again.",
 )
@@ -52,14 +54,17 @@ def rotation_bytes(answer: Answer) -> None:
         if same(5.5 * n + 2 * t):
             wrong("that is what the operations read: add what they write")
         wrong(
-            f"for {heads} heads, T = {length}, d = {d}, itemsize {itemsize} it is not {got:,.0f} bytes: that is "
-            f"{got / itemsize / n:.3g} times the numbers of x. List 5 operations, what each reads and what it writes"
+            f"for {heads} heads, T = {length}, d = {d}, itemsize {itemsize} it is not {got:,.0f} bytes: "
+            "that is "
+            f"{got / itemsize / n:.3g} times the numbers of x. List 5 operations, what each reads and "
+            "what it writes"
         )
 
 
 @exercise(
     "Start on paper: which mistakes does the listing make when its kernel's first call compiles for a second?",
-    "One pair of readings for each call, the flush before the first of the pair, and the wait after the last pair.",
+    "One pair of readings for each call, the flush before the first of the pair, and the wait after the "
+    "last pair.",
     """A median does not mind one interruption:
 >>> times = torch.tensor([40.0, 40.0, 1040.0, 40.0, 40.0])
 >>> times.mean().item(), times.median().item()
@@ -112,7 +117,8 @@ def time_kernel(answer: Answer) -> None:
 @exercise(
     "How long does the device need for the bytes? How long does the host need to launch the kernels?",
     "Both work at the same time, so a function takes the longer of its two times.",
-    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so the function takes 4 µs. Write "
+    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so the "
+    "function takes 4 µs. Write "
     "a function that gives this time for one of the two, and call it twice.",
     well_done="with few bytes launches decide, with many the bytes.",
 )
@@ -145,7 +151,8 @@ def faster(answer: Answer) -> None:
         for each in (first, second)
     )
     wrong(
-        f"wrong for {first.bytes:,} bytes in {first.kernels} against {second.bytes:,} in {second.kernels} kernels, "
+        f"wrong for {first.bytes:,} bytes in {first.kernels} against {second.bytes:,} in "
+        f"{second.kernels} kernels, "
         f"which need {times}: the longer of each two counts"
     )
 
@@ -207,7 +214,8 @@ def decode_step(answer: Answer) -> None:
                     )
             if position != n and cached(cache, turned(key, n)):
                 wrong(
-                    "the length of the cache is not the position: the start may have been dropped; use `position`"
+                    "the length of the cache is not the position: the start may have been dropped; use "
+                    "`position`"
                 )
             if cached(cache, turned(key, position + 1)):
                 wrong("the new key is turned to position + 1: it stands at `position`")
@@ -225,7 +233,8 @@ def decode_step(answer: Answer) -> None:
             wrong("the scores lack the division by √d")
         if not torch.allclose(got["scores"], expected, rtol=0, atol=1e-9):
             wrong(
-                "the cache is right, the scores are not: rotated query times every key of the new cache, over √d "
+                "the cache is right, the scores are not: rotated query times every key of the new "
+                "cache, over √d "
                 f"({difference(got['scores'], expected)})"
             )
 
@@ -255,7 +264,8 @@ def longest_bias(answer: Answer) -> None:
         if got == math.isqrt(memory // heads):
             wrong("that counts numbers: each has itemsize bytes")
         wrong(
-            f"{got:,.0f} is not the longest text for {memory:,} bytes, {heads} heads, itemsize {itemsize}: its bias takes "
+            f"{got:,.0f} is not the longest text for {memory:,} bytes, {heads} heads, itemsize "
+            f"{itemsize}: its bias takes "
             f"{heads * itemsize * got**2:,.0f} bytes"
         )
 

@@ -172,7 +172,8 @@ PLANTED = [
     (
         "sinusoid",
         lambda p, d, b: 2 * right_sinusoid(p, d, b),
-        "not sine and cosine of p / base^(2i/d). For base 10000 and the positions [3, 0, 1, 2, 11, 40], every number is 2",
+        "not sine and cosine of p / base^(2i/d). For base 10000 and the positions [3, 0, 1, 2, 11, 40], "
+        "every number is 2",
     ),
     ("sinusoid", lambda p, d, b: torch.zeros(len(p), d).double(), "not sine and cosine of p / base^(2i/d)"),
     (

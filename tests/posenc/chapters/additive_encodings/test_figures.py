@@ -71,6 +71,8 @@ def test_the_readout_of_the_amplitude_counts_tokens():
         ):  # the curves end at the dots
             x, y = live.artists[name].get_data()
             assert (x[-1], y[-1]) == pytest.approx((live.artists["now"].get_xdata()[0], found))
+        words = live.artists["readout"].get_text()
+        assert words == f"amplitude {2**power:g}: found {share:.0%}, 100% after the matrix"
         assert live.artists["sum"].get_ydata().tolist() == sums[0, position].tolist()
         assert live.artists["restored"].get_ydata() == pytest.approx(tokens[0].numpy(), abs=1e-9)
 

@@ -150,7 +150,8 @@ PLANTED = [
     (
         "positions_from_mask",
         lambda r: 7 * right_positions(r),
-        "for [[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]] it gives [[0, 7, 14, 21, 28], [0, 0, 0, 7, 14]] and should give [[0, 1, 2",
+        "for [[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]] it gives [[0, 7, 14, 21, 28], [0, 0, 0, 7, 14]] and "
+        "should give [[0, 1, 2",
     ),
     ("layout_of", lambda *a: None, "it returned None"),
     ("layout_of", lambda *a: "neighbours", "it returned 'neighbours'"),
