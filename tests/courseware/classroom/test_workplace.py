@@ -189,8 +189,8 @@ def test_nothing_is_left_of_a_grader_that_was_killed(
     mark = f"killed {os.getpid()} {sandbox} {who}"
     course(eve=DAEMON.replace("KEYS", "{}").replace("LOOP", "True").replace("MARK", mark), bob=RIGHT)
     if sandbox == "none":
-        start = [*container(), "--bind", temporary, "/tmp", "--bind", tmp_path, "/here", "--chdir", "/here"]
-        start += ["--setenv", "SANDBOX", "none", "--setenv", "TMPDIR", "/tmp"]
+        start = [*container(), "--bind", temporary, "/mnt", "--bind", tmp_path, "/here", "--chdir", "/here"]
+        start += ["--setenv", "SANDBOX", "none", "--setenv", "TMPDIR", "/mnt"]
     else:
         start = []
     twice = [
