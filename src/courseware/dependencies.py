@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import functools
 import re
 import symtable
 from collections.abc import Iterable, Iterator
@@ -67,21 +68,23 @@ def runs(cell: NotebookNode) -> bool:
     )
 
 
-def defined(source: str) -> set[str]:
+@functools.lru_cache(4096)
+def defined(source: str) -> frozenset[str]:
     """The names that a cell gives a value; "*" for those of `from module import *` or `%run`."""
     tree, table = _parsed(source)
     if table is None:
-        return set()
+        return frozenset()
     symbols = table.get_symbols()
     names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
     stars = re.search(r"^\s*from .* import \*|^\s*%run\b", source, re.MULTILINE)
-    return names | set(_changed(tree)) | ({"*"} if stars else set())
+    return frozenset(names | set(_changed(tree)) | ({"*"} if stars else set()))
 
 
-def used(source: str) -> set[str]:
+@functools.lru_cache(4096)
+def used(source: str) -> frozenset[str]:
     """The names that a cell or its functions take from the notebook."""
     tree, table = _parsed(source)
-    return set(_global_names(table)) | set(_changed(tree)) if table else set()
+    return frozenset([*_global_names(table), *_changed(tree)] if table else ())
 
 
 def _changed(tree: ast.AST) -> Iterator[str]:

@@ -76,12 +76,19 @@ def write_table(rows: Iterable[Row], path: Path = TABLE) -> None:
     read_table.cache_clear()
 
 
-def found_again(chapter: str, one: Stored) -> str:
-    """What became of a claim with other seeds, as words; empty where the table does not know it."""
+def found_again(chapter: str, one: Stored, code: str) -> str:
+    """What became of a claim with other seeds, as words; empty where the table does not know it.
+
+    Args:
+        chapter: its number, two digits.
+        one: the claim.
+        code: what `code_of` calls the code of its cell today; where the table's is another one, the words say so.
+    """
     key = f"{chapter}/{_key(one)}"
     for row in read_table():
         if (row.key, row.pace, row.steps) == (key, "1", "1"):
-            return f"held in {row.held} of {row.sets} sets, {row.smallest} to {row.largest}"
+            since = "" if row.code == code else " before the code changed"
+            return f"held in {row.held} of {row.sets} sets{since}, {row.smallest} to {row.largest}"
     return ""
 
 

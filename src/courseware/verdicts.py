@@ -20,7 +20,7 @@ from nbformat import NotebookNode, v4
 
 from courseware import notebooks
 from courseware.index import Stored, escaped, missing, stored, words
-from courseware.replicate import found_again
+from courseware.replicate import code_of, found_again
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 PAGE = notebooks.NOTEBOOKS / "claims.ipynb"
@@ -62,12 +62,12 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
     """
     count = sum(len(source["claim"]) for source in claims["source"])
     texts = [OPENING.format(count=count) + "\n\n" + _overview(claims)]
-    number = 0
+    number, codes = 0, {name: code_of(notebook) for name, notebook in notebooks.items()}
     for source in claims["source"]:
         texts.append(f"## {source['title']}\n{source['about']}")
         for claim in source["claim"]:
             number += 1
-            texts.append(_entry(number, claim, notebooks, claims["verdicts"]))
+            texts.append(_entry(number, claim, notebooks, codes, claims["verdicts"]))
     texts.append(_symbols(notebooks))
     texts.append(CLOSING)
     return v4.new_notebook(cells=[v4.new_markdown_cell(text, id=_id(text)) for text in texts])
@@ -88,7 +88,9 @@ def _overview(claims: dict) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _entry(number: int, claim: dict, notebooks: dict[str, NotebookNode], verdicts: list[str]) -> str:
+def _entry(
+    number: int, claim: dict, notebooks: dict[str, NotebookNode], codes: dict[str, dict], verdicts: list[str]
+) -> str:
     says, verdict, finding, decided = (
         claim["says"],
         claim["verdict"],
@@ -107,7 +109,7 @@ def _entry(number: int, claim: dict, notebooks: dict[str, NotebookNode], verdict
     for name, one in places:
         link = f"[chapter {int(name[:2])}, “{one.heading}”]({name}#cell-id={one.cell})"
         start = escaped(one.claim.sentence) + (", " if one.claim.case else ": ")
-        again = found_again(name[:2], one)
+        again = found_again(name[:2], one, codes[name].get(one.cell, ""))
         line = escaped(words(one.claim, sentence=False)) + (f" ({again})" if again else "")
         deciding.setdefault(link, {}).setdefault(start, []).append(line)
     links = [

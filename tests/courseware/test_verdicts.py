@@ -81,8 +81,10 @@ def test_what_other_seeds_gave_stands_beside_the_claim(monkeypatch):
     row = replicate.Row("01/cell0/0", "1", "1", 16, 15, "0.83", "0.98", "> 0.5", "abc")
     monkeypatch.setattr(replicate, "read_table", lambda: (row,))
     stored = type("Stored", (), {"cell": "cell0", "place": 0, "claim": type("Claim", (), {"case": ""})})
-    assert replicate.found_again("01", stored) == "held in 15 of 16 sets, 0.83 to 0.98"
-    assert replicate.found_again("02", stored) == ""
+    assert replicate.found_again("01", stored, "abc") == "held in 15 of 16 sets, 0.83 to 0.98"
+    old = "held in 15 of 16 sets before the code changed, 0.83 to 0.98"
+    assert replicate.found_again("01", stored, "abd") == old
+    assert replicate.found_again("02", stored, "abc") == ""
 
 
 @pytest.mark.parametrize("key", ["01/y", "01/x/1", "02/x/0"])
