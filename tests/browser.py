@@ -1,5 +1,6 @@
 """Drive notebooks in a real JupyterLab with a real Chromium, by menu, mouse and keyboard as a learner would."""
 
+import asyncio
 import base64
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -329,8 +331,12 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, home: Path) -> Iterator[Lab]:
-    """Serve a folder on loopback and open a browser; all that they write goes into home."""
+def lab(folder: Path, home: Path, *, plain: bool = False, delay: float = 0) -> Iterator[Lab]:
+    """Serve a folder on loopback and open a browser; all that they write goes into home.
+
+    With plain, the server is without `courseware.connection`. What server and browser say arrives `delay` seconds
+    later.
+    """
     config = home / "config" / "labconfig" / "page_config.json"
     config.parent.mkdir(parents=True)
     config.write_text(
@@ -356,7 +362,7 @@ def lab(folder: Path, home: Path) -> Iterator[Lab]:
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
-    command += [CONNECTION]
+    command += [CONNECTION] * (not plain)
     log = home / "jupyterlab.log"
     with log.open("w") as output:
         server = subprocess.Popen(
@@ -365,7 +371,7 @@ def lab(folder: Path, home: Path) -> Iterator[Lab]:
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_for(url, server, log, timeout=120)
-        with sync_playwright() as playwright:
+        with _delayed(port, delay) as port, sync_playwright() as playwright:
             browser = playwright.chromium.launch_persistent_context(
                 home / "chromium",
                 executable_path=chromium(),
@@ -374,7 +380,7 @@ def lab(folder: Path, home: Path) -> Iterator[Lab]:
                 args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
                 viewport={"width": 1280, "height": 900},
             )
-            yield Lab(folder, url, token, home / "settings", browser)
+            yield Lab(folder, f"http://127.0.0.1:{port}", token, home / "settings", browser)
             browser.close()
     finally:
         os.killpg(server.pid, signal.SIGTERM)
@@ -382,6 +388,32 @@ def lab(folder: Path, home: Path) -> Iterator[Lab]:
             server.wait(20)
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
+
+
+@contextmanager
+def _delayed(port: int, seconds: float) -> Iterator[int]:
+    """A port on loopback from which and to which everything arrives later than at this one."""
+    if not seconds:
+        yield port
+        return
+
+    async def forward(reader, writer):
+        loop = asyncio.get_running_loop()
+        while data := await reader.read(65536):
+            loop.call_later(seconds, writer.write, data)
+        loop.call_later(seconds, writer.close)
+
+    async def serve(reader, writer):
+        other_reader, other_writer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(
+            forward(reader, other_writer), forward(other_reader, writer), return_exceptions=True
+        )
+
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    yield server.sockets[0].getsockname()[1]
+    loop.call_soon_threadsafe(loop.stop)
 
 
 def _wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float) -> None:

@@ -377,7 +377,7 @@ def test_the_figures_of_a_chapter_answer_in_time(chapter):
     for figure in range(len(chapter.figures)):
         sliders = [found for found in chapter.controls(figure) if found.kind == "slider"]
         for slider in sliders[:1]:
-            measure(chapter, figure, slider, presses=15)
+            measure(chapter, figure, slider, presses=25)
 
 
 def test_every_control_of_a_chapter_moves_its_picture(chapter):

@@ -1,9 +1,10 @@
 """What the course costs, in tables: `python -m courseware.bench` or `make bench`.
 
     moves        a move of a control inside the kernel, for every figure that needs no data
-    rotations    a rotation on the CPU, in copies of the same bytes
+    rotations    a rotation on the CPU, beside its peers, in copies of the same bytes
     imports      importing the helper, against importing what it needs
     chapters     each chapter from its first cell to its last
+    browser      a key or a drag in a browser (Chromium); --delay 100 puts so many ms of round trip between
     grading      submissions a minute (make load)
 
 Without a name the first four are made. CPU time is judged where it can be, since other work on the machine is not
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -32,6 +34,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import torch
 from nbformat import NotebookNode, v4
+from torch import Tensor
 
 import posenc.chapters
 from courseware import notebooks
@@ -119,11 +122,66 @@ def moves() -> Iterator[str]:
 # --------------------------------------------------------------- rotations
 
 SHAPES = [(1, 32, 4096, 128), (8, 8, 1024, 64), (1, 8, 32768, 64)]
+Way = Callable[[], Tensor]
 
 
-def medians(
-    candidates: dict[str, Callable[[], object]], rounds: int, clock=time.process_time
-) -> dict[str, float]:
+def ways(x: Tensor) -> dict[str, Way]:
+    """Every way to rotate x (batch, heads, T, d), by name; each keeps what it keeps between layers."""
+    theta = angles(torch.arange(x.shape[-2]), x.shape[-1])
+    found = {f"rotate, {layout}": partial(rotate, x, theta, layout=layout) for layout in LAYOUTS}
+    for peer in (_llama, _rotary_embedding_torch, _x_transformers):
+        try:
+            found |= peer(x)
+        except ImportError as error:
+            print(f"{peer.__name__.strip('_')} is left out: {error}")
+    return found | _compiled(x, theta)
+
+
+def _compiled(x: Tensor, theta: Tensor) -> dict[str, Way]:
+    """Real numbers and ready tables: what a kernel of its own gives. It needs a compiler."""
+
+    def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        first, second = x.float().chunk(2, dim=-1)
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
+
+    torch.compiler.reset()  # what was compiled for another shape
+    try:
+        way = partial(torch.compile(turn), x, theta.cos().float(), theta.sin().float())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            way()
+    except Exception as error:  # noqa: BLE001  whatever a missing compiler raises
+        print(f"compiled is left out: no compiler works here ({type(error).__name__})")
+        return {}
+    return {"compiled, half_split": way}
+
+
+def _llama(x: Tensor) -> dict[str, Way]:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    rope = {"rope_type": "default", "rope_theta": 10_000.0}
+    embedding = LlamaRotaryEmbedding(LlamaConfig(head_dim=x.shape[-1], rope_parameters=rope))
+    cos, sin = embedding(x, torch.arange(x.shape[-2])[None])
+    no_heads = x[:, :0]  # it always turns queries and keys
+    return {"transformers Llama, half_split": lambda: apply_rotary_pos_emb(x, no_heads, cos, sin)[0]}
+
+
+def _rotary_embedding_torch(x: Tensor) -> dict[str, Way]:
+    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
+
+    kept = RotaryEmbedding(x.shape[-1])(torch.arange(x.shape[-2]))
+    return {"rotary-embedding-torch, interleaved": lambda: apply_rotary_emb(kept, x)}
+
+
+def _x_transformers(x: Tensor) -> dict[str, Way]:
+    from x_transformers.x_transformers import RotaryEmbedding, apply_rotary_pos_emb
+
+    kept, _ = RotaryEmbedding(x.shape[-1]).forward_from_seq_len(x.shape[-2])
+    return {"x-transformers, interleaved": lambda: apply_rotary_pos_emb(x, kept)}
+
+
+def medians(candidates: dict[str, Way], rounds: int, clock=time.process_time) -> dict[str, float]:
     """Median time of each, measured in turns."""
     times = {name: [] for name in candidates}
     for _ in range(rounds):
@@ -139,15 +197,19 @@ def rotations(shapes=tuple(SHAPES), dtypes=(torch.float32, torch.bfloat16), roun
     torch.set_num_threads(1)
     for shape, dtype in itertools.product(shapes, dtypes):
         x = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
-        out, theta = torch.empty_like(x), angles(torch.arange(shape[-2]), shape[-1])
-        ways = {layout: partial(rotate, x, theta, layout=layout) for layout in LAYOUTS}
-        spent = medians({"copy_": partial(out.copy_, x), "clone": x.clone} | ways, rounds)
-        yield f"{f'rotation of {shape}, {str(dtype)[6:]}':46} × copy_  × clone"
-        for layout in ways:
-            clones = spent[layout] / spent["clone"]
-            ours = layout == "interleaved" and dtype == torch.float32
+        out, candidates = torch.empty_like(x), ways(x)
+        exact = {
+            layout: rotate(x[0, 0].double(), angles(torch.arange(shape[-2]), shape[-1]), layout=layout)
+            for layout in LAYOUTS
+        }
+        spent = medians({"copy_": lambda: out.copy_(x), "clone": x.clone} | candidates, rounds)  # noqa: B023
+        yield f"{f'rotation of {shape}, {str(dtype)[6:]}':46} × copy_  × clone  largest error"
+        for name, way in candidates.items():
+            error = (way()[0, 0].double() - exact[name.rpartition(", ")[2]]).abs().max().item()
+            clones = spent[name] / spent["clone"]
+            ours = name == "rotate, interleaved" and dtype == torch.float32
             verdict = judged(clones, 1.5, 2.5) if ours else ""
-            yield f"  {layout:44} {spent[layout] / spent['copy_']:7.1f} {clones:8.2f}{verdict}"
+            yield f"  {name:44} {spent[name] / spent['copy_']:7.1f} {clones:8.2f}  {error:.0e}{verdict}"
 
 
 # ------------------------------------------------------ imports and chapters
@@ -198,6 +260,39 @@ def chapters() -> Iterator[str]:
         yield f"{path.stem:34} {clock:5.0f} s {seconds:5.0f} s of CPU {memory:6.2f} GB{verdict}"
 
 
+# ----------------------------------------------------------------- browser
+
+SHOWN = ["angle", "clocks", "decay"]  # figures of chapter 4
+
+
+def browser(delay: float = 0) -> Iterator[str]:
+    """Key press to changed pixels of the first slider, and the pictures that a drag of 30 moves draws."""
+    sys.path.insert(0, str(notebooks.NOTEBOOKS.parent / "tests"))
+    from browser import lab
+
+    source = "from posenc.chapters.rotary_encoding import figures"
+    cells = [v4.new_code_cell(f"{source}\n\nfigures.{name}()") for name in SHOWN]
+    notebook = v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
+        (Path(folder) / "a.ipynb").write_text(notebooks.text(notebook))
+        yield f"{f'browser, {delay:g} ms of round trip':36} p50 ms   p95 ms  pictures of 30 moves"
+        for kind in ("as JupyterLab is", "as make lab starts it"):
+            with lab(
+                Path(folder), Path(home) / kind, plain=kind.startswith("as J"), delay=delay / 2000
+            ) as opened:
+                page = opened.open("a.ipynb")
+                page.run_all()
+                for figure, name in enumerate(SHOWN):
+                    slider = page.controls(figure)[0]
+                    p50, p95 = percentiles(
+                        [a.milliseconds for a in page.press(figure, slider, 50) if a.milliseconds]
+                    )
+                    drawn = page.drag(figure, slider)
+                    verdict = judged(p50, delay + 40 if delay else 35, delay + 150)
+                    verdict = "" if kind.startswith("as J") else verdict
+                    yield f"{f'{name}, {kind}':36} {p50:6.0f} {p95:8.0f} {drawn:6}{verdict}"
+
+
 # ----------------------------------------------------------------- grading
 
 
@@ -245,11 +340,15 @@ def main(arguments: list[str]) -> int:
     """Print tables. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
     usual = {"moves": moves, "rotations": rotations, "imports": imports, "chapters": chapters}
-    parser.add_argument("tables", nargs="*", choices=[*usual, "grading", []], default=[])
+    parser.add_argument("tables", nargs="*", choices=[*usual, "browser", "grading", []], default=[])
     parser.add_argument("--chapter", default="04", help="that is graded")
     parser.add_argument("--count", type=int, default=200, help="of submissions")
+    parser.add_argument("--delay", type=float, default=0, help="ms of round trip to the browser")
     given = parser.parse_args(arguments)
-    tables = usual | {"grading": partial(grading, given.chapter, given.count)}
+    tables = usual | {
+        "browser": partial(browser, given.delay),
+        "grading": partial(grading, given.chapter, given.count),
+    }
     beyond = 0
     for name in given.tables or usual:
         for line in tables[name]():

@@ -1,5 +1,7 @@
 """The bench finds every figure, moves every control, measures in turns, and judges by goals and limits."""
 
+import re
+
 import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_notebook
@@ -76,11 +78,31 @@ def test_medians_are_taken_in_turns_by_the_clock():
     assert calls == ["a", "b"] * 3
 
 
-def test_a_rotation_is_counted_in_copies_and_clones():
-    heading, *lines = bench.rotations([(2, 3, 20, 8)], [torch.float32], 1)
-    assert heading.startswith("rotation of (2, 3, 20, 8), float32")
-    assert [line.split()[0] for line in lines] == ["interleaved", "half_split"]
-    assert all(float(number) > 0 for line in lines for number in line.split()[1:3])
+def test_without_a_compiler_and_a_peer_the_others_are_measured(capsys, monkeypatch):
+    def missing(x):
+        raise ImportError("No module named 'missing'")
+
+    def compiler(function):
+        raise RuntimeError("no C++ compiler\nmore")
+
+    for peer in ("_llama", "_rotary_embedding_torch"):
+        monkeypatch.setattr(bench, peer, lambda x: {})
+    monkeypatch.setattr(bench, "_x_transformers", missing)
+    monkeypatch.setattr(torch, "compile", compiler)
+    assert list(bench.ways(torch.ones(1, 1, 2, 4))) == ["rotate, interleaved", "rotate, half_split"]
+    said = capsys.readouterr().out
+    assert "missing is left out: No module named 'missing'" in said
+    assert "compiled is left out: no compiler works here (RuntimeError)" in said
+
+
+@pytest.mark.slow
+def test_every_way_rotates(monkeypatch):
+    monkeypatch.setattr(bench, "_compiled", lambda x, theta: {})
+    for dtype, most in ((torch.float32, 1e-5), (torch.bfloat16, 5e-2)):
+        _, *lines = bench.rotations([(2, 3, 20, 8)], [dtype], 1)
+        assert len(lines) >= 2 and lines[0].strip().startswith("rotate, interleaved")
+        # what a peer's float32 angles and bfloat16's rounding explain; the wrong layout is off by more than 1
+        assert all(float(re.search(r"\S+e-\d\d|0e\+00", line)[0]) < most for line in lines)
 
 
 @pytest.mark.slow
