@@ -14,6 +14,7 @@ from torch import Tensor
 from posenc.additive import frequencies, require_integers
 
 LAYOUTS = ("interleaved", "half_split")
+CACHED = 2**18  # numbers; 1 MB of float32 stays in the cache of most processors
 
 
 def angles(positions: Tensor, head_dim: int, *, base: float = 10_000.0) -> Tensor:
@@ -47,7 +48,8 @@ def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:
         layout: "interleaved" or "half_split".
 
     Returns:
-        the shape and dtype of x. float16 and bfloat16 are computed in float32.
+        the shape and dtype of x. float16 and bfloat16 are computed in float32, on a CPU a few tokens at a time,
+        so that what is converted stays in the cache.
 
     Raises:
         TypeError: x is not floating point, or the angles are neither float32 nor float64.
@@ -78,8 +80,22 @@ def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:
         )
     dtype = torch.promote_types(x.dtype, torch.float32)
     turn = _turn_neighbours if layout == "interleaved" else _turn_halves
-    turned = turn(x[..., : 2 * pairs].to(dtype), angles.cos().to(dtype), angles.sin().to(dtype)).to(x.dtype)
+    given = (x[..., : 2 * pairs], angles.cos().to(dtype), angles.sin().to(dtype))
+    converted = x.dtype != dtype and x.device.type == "cpu"
+    pieces = _pieces(*given) if converted else [given]
+    turned = [turn(piece.to(dtype), cos, sin).to(x.dtype) for piece, cos, sin in pieces]
+    turned = turned[0] if len(turned) == 1 else torch.cat(turned, dim=-2)
     return turned if 2 * pairs == x.shape[-1] else torch.cat([turned, x[..., 2 * pairs :]], dim=-1)
+
+
+def _pieces(x: Tensor, cos: Tensor, sin: Tensor) -> list[tuple[Tensor, ...]]:
+    """A few tokens of each at a time, so many that their numbers fit into CACHED."""
+    if x.numel() <= CACHED:
+        return [(x, cos, sin)]
+    tokens = x.shape[-2]
+    cos, sin = (table.expand(*table.shape[:-2], tokens, table.shape[-1]) for table in (cos, sin))
+    size = max(1, tokens * CACHED // x.numel())
+    return list(zip(*(tensor.split(size, dim=-2) for tensor in (x, cos, sin)), strict=True))
 
 
 def _turn_neighbours(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch.func import grad, vmap
 from posenc import rotary
 from posenc.additive import shift_matrix, sinusoidal
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
+from posenc.timing import peak_memory
 
 LAYOUTS = list(rotary.LAYOUTS)
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -180,6 +181,25 @@ def test_half_precision_is_computed_in_float32(dtype):
         unit = torch.finfo(dtype).eps * 2.0 ** exact.abs().clamp(min=1e-3).log2().floor()
         got = rotate(x, theta, layout=layout).double()
         assert ((got - exact).abs() / unit).max() < 0.51
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(7, 4), (4,), (1, 4), (2, 1, 7, 4), (2, 1, 1, 4)])
+def test_half_precision_a_few_tokens_at_a_time_gives_the_same_numbers(layout, shape, monkeypatch):
+    x = draw(2, 3, 7, 10, dtype=torch.bfloat16).requires_grad_()
+    theta = draw(*shape, seed=1)
+    results = []
+    for cached in (10**9, 100, 1):  # all at once, in pieces of two tokens with a rest of one, one by one
+        monkeypatch.setattr(rotary, "CACHED", cached)
+        result = rotate(x, theta, layout=layout)
+        results.append((result, *torch.autograd.grad(result.float().square().sum(), x)))
+    assert all(torch.equal(*pair) for other in results[1:] for pair in zip(results[0], other, strict=True))
+
+
+def test_half_precision_makes_no_whole_tensor_of_float32():
+    x, theta = draw(32, 4096, 64, dtype=torch.bfloat16), angles(torch.arange(4096), 64)
+    for layout in LAYOUTS:  # the pieces of the result and the result, with the tables 2.1; converted as a whole 4.1
+        assert peak_memory(partial(rotate, x, theta, layout=layout)) < 2.5 * x.nbytes
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
