@@ -373,6 +373,12 @@ def test_a_chapter_runs_without_an_error(chapter):
     assert chapter.errors() == []
 
 
+def test_no_label_of_a_chapter_is_cut_off(chapter):
+    labels = [found.box.locator("label").first for n in range(len(chapter.figures)) for found in chapter.controls(n)]
+    cut = "label => label.scrollWidth > label.clientWidth && label.textContent"
+    assert [text for label in labels if (text := label.evaluate(cut))] == []
+
+
 def test_the_figures_of_a_chapter_answer_in_time(chapter):
     for figure in range(len(chapter.figures)):
         sliders = [found for found in chapter.controls(figure) if found.kind == "slider"]

@@ -108,7 +108,7 @@ def four_panels() -> Live:
         moving=moving,
         controls={
             "sentence": sentence_box(),
-            "power": slider("embedding std", -2.0, 0.4, unit="power of ten", value=0.0, step=0.1),
+            "power": slider("std", -2.0, 0.4, unit="power of ten", value=0.0, step=0.1),
             **{name: switch(words, value=True) for name, words in NAMES._asdict().items()},
         },
         relayout=["sentence"],

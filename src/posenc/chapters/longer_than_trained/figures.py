@@ -352,7 +352,7 @@ def bases() -> Live:
         moving={"seen": seen, "round": round_, "slow": slow, "readout": readout},
         controls={
             "power": slider("base, 10 to the power", 1.0, 7.0, value=4.0, step=0.5),
-            "length": slider("trained length, 2 to the power", 5, 17, value=12),
+            "length": slider("trained, 2 to the power", 5, 17, value=12),
         },
         alt="The wavelengths of the 64 pairs of a head of 128 on a logarithmic axis, rising from 2π to almost 2π times "
         "the base. What fits into the training texts is shaded; pairs above it are crosses. The title says up to "
