@@ -79,17 +79,26 @@ def write_table(rows: Iterable[Row], path: Path = TABLE) -> None:
 def found_again(chapter: str, one: Stored, code: str) -> str:
     """What became of a claim with other seeds, as words; empty where the table does not know it.
 
+    Other learning rates and numbers of steps are named where the claim failed under them.
+
     Args:
         chapter: its number, two digits.
         one: the claim.
         code: what `code_of` calls the code of its cell today; where the table's is another one, the words say so.
     """
-    key = f"{chapter}/{_key(one)}"
+    said = []
     for row in read_table():
-        if (row.key, row.pace, row.steps) == (key, "1", "1"):
-            since = "" if row.code == code else " before the code changed"
-            return f"held in {row.held} of {row.sets} sets{since}, {row.smallest} to {row.largest}"
-    return ""
+        held = f"{row.held} of {row.sets}"
+        since = "" if row.code == code else " before the code changed"
+        if row.key != f"{chapter}/{_key(one)}":
+            continue
+        if (row.pace, row.steps) == ("1", "1"):
+            said.insert(0, f"held in {held} sets{since}, {row.smallest} to {row.largest}")
+        elif row.held < row.sets:
+            changed = {"learning rate": row.pace, "steps": row.steps}
+            times = " and ".join(f"{name} × {by}" for name, by in changed.items() if by != "1")
+            said.append(f"with {times} in {held}{since}")
+    return "; ".join(said)
 
 
 def _key(one: Stored) -> str:

@@ -85,6 +85,11 @@ def test_what_other_seeds_gave_stands_beside_the_claim(monkeypatch):
     old = "held in 15 of 16 sets before the code changed, 0.83 to 0.98"
     assert replicate.found_again("01", stored, "abd") == old
     assert replicate.found_again("02", stored, "abc") == ""
+    fails = replicate.Row("01/cell0/0", "0.333", "1", 4, 1, "0.1", "0.98", "> 0.5", "abc")
+    holds = replicate.Row("01/cell0/0", "1", "4", 4, 4, "0.9", "0.98", "> 0.5", "abc")
+    monkeypatch.setattr(replicate, "read_table", lambda: (fails, row, holds))
+    both = "held in 15 of 16 sets, 0.83 to 0.98; with learning rate × 0.333 in 1 of 4"
+    assert replicate.found_again("01", stored, "abc") == both
 
 
 @pytest.mark.parametrize("key", ["01/y", "01/x/1", "02/x/0"])
