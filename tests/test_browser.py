@@ -374,7 +374,8 @@ def test_a_chapter_runs_without_an_error(chapter):
 
 
 def test_no_label_of_a_chapter_is_cut_off(chapter):
-    labels = [found.box.locator("label").first for n in range(len(chapter.figures)) for found in chapter.controls(n)]
+    controls = [control for figure in range(len(chapter.figures)) for control in chapter.controls(figure)]
+    labels = [label for control in controls for label in control.box.locator("label, button").all()]
     cut = "label => label.scrollWidth > label.clientWidth && label.textContent"
     assert [text for label in labels if (text := label.evaluate(cut))] == []
 

@@ -124,6 +124,7 @@ def slider(
 def choice(name: str, options: Sequence) -> widgets.Widget:
     """One of a few options, all in sight; the first is chosen."""
     control = widgets.ToggleButtons(options=list(options), **_labelled(name, width="auto"))
+    control.style.button_width = "auto"  # as wide as their words
     for css in ("jupyter-widgets", "widget-inline-hbox"):  # these put the label beside it, as with the others
         control.add_class(css)
     return control
