@@ -18,7 +18,7 @@ lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 
 # Three runs: in a process in which nbval has run, nbclient may wait for ever for a kernel's answer.
 test: ready ## run every test, and every notebook against its stored outputs
-	$(steady) $(python) -m pytest -n 2 --dist loadfile -m "not browser" tests
+	$(steady) $(python) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not browser" tests
 	$(steady) $(python) -m pytest -m browser tests
 	PYTHONPATH=tests $(steady) $(python) -m pytest -p stored_pictures --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
