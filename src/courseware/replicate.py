@@ -95,10 +95,27 @@ def found_again(chapter: str, one: Stored, code: str) -> str:
         if (row.pace, row.steps) == ("1", "1"):
             said.insert(0, f"held in {held} sets{since}, {row.smallest} to {row.largest}")
         elif row.held < row.sets:
-            changed = {"learning rate": row.pace, "steps": row.steps}
-            times = " and ".join(f"{name} × {by}" for name, by in changed.items() if by != "1")
-            said.append(f"with {times} in {held}{since}")
+            said.append(f"with {_changed(row)} in {held}{since}")
     return "; ".join(said)
+
+
+def overview() -> str:
+    """How many claims held in all their sets, under each pace and number of steps; empty where there is no table."""
+    found: dict[str, list[Row]] = {}
+    for row in sorted(read_table(), key=_changed):
+        found.setdefault(_changed(row), []).append(row)
+    counts = [
+        f"{f'with {changed}' if changed else 'with other seeds'} {sum(row.held == row.sets for row in rows)} of "
+        f"{len(rows)} held in all of {max(row.sets for row in rows)} sets"
+        for changed, rows in found.items()
+    ]
+    return f"Of the measurements in chapters that train, {'; '.join(counts)}." if counts else ""
+
+
+def _changed(row: Row) -> str:
+    """What is not as it is stored, but for the seeds."""
+    times = {"learning rate": row.pace, "steps": row.steps}
+    return " and ".join(f"{name} × {by}" for name, by in times.items() if by != "1")
 
 
 def _key(one: Stored) -> str:

@@ -20,7 +20,7 @@ from nbformat import NotebookNode, v4
 
 from courseware import notebooks
 from courseware.index import Stored, escaped, missing, stored, words
-from courseware.replicate import code_of, found_again
+from courseware.replicate import code_of, found_again, overview
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 PAGE = notebooks.NOTEBOOKS / "claims.ipynb"
@@ -28,7 +28,7 @@ PAGE = notebooks.NOTEBOOKS / "claims.ipynb"
 OPENING = """# Every claim, and its verdict
 Four documents argue about positional encoding, and they do not agree. This page lists what they claim, {count} claims in our words, and what the chapters found. Each verdict links to the cells that decide it, with what they measured. Change one, and see what it takes to make it fail.
 
-A verdict speaks of what was measured: exact algebra where it is algebra, and otherwise models of this course's size and training. In brackets stands in how many other sets of seeds a claim held, and where it failed under other learning rates or more steps."""
+A verdict speaks of what was measured: exact algebra where it is algebra, and otherwise models of this course's size and training. In brackets stands in how many other sets of seeds a claim held, and where it failed under other learning rates or more steps. {replicated}"""
 CLOSING = (
     """[Back to chapter 1](01_permutation_invariance.ipynb) · [Back to the list of chapters](../README.md)"""
 )
@@ -61,7 +61,7 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
             meanings.
     """
     count = sum(len(source["claim"]) for source in claims["source"])
-    texts = [OPENING.format(count=count) + "\n\n" + _overview(claims)]
+    texts = [OPENING.format(count=count, replicated=overview()) + "\n\n" + _overview(claims)]
     number, codes = 0, {name: code_of(notebook) for name, notebook in notebooks.items()}
     for source in claims["source"]:
         texts.append(f"## {source['title']}\n{source['about']}")

@@ -90,6 +90,10 @@ def test_what_other_seeds_gave_stands_beside_the_claim(monkeypatch):
     monkeypatch.setattr(replicate, "read_table", lambda: (fails, row, holds))
     both = "held in 15 of 16 sets, 0.83 to 0.98; with learning rate × 0.333 in 1 of 4"
     assert replicate.found_again("01", stored, "abc") == both
+    assert replicate.overview() == (
+        "Of the measurements in chapters that train, with other seeds 0 of 1 held in all of 16 sets; with learning rate "
+        "× 0.333 0 of 1 held in all of 4 sets; with steps × 4 1 of 1 held in all of 4 sets."
+    )
 
 
 @pytest.mark.parametrize("key", ["01/y", "01/x/1", "02/x/0"])
