@@ -23,12 +23,11 @@ NAME = "01_permutation_invariance"
 RIGHT = "def a():\n    return 1"
 DAEMON = """import os, subprocess, sys
 subprocess.Popen([sys.executable, "-c", '''
-import os, time
+import os, sys
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        open("started", "w").close()
-        time.sleep(600)  # MARK
+        os.execv(sys.executable, ["python", "-c", "import time; time.sleep(600)", "MARK".replace("-", " ")])
 '''], **KEYS).wait()
 def a():
     while LOOP:
@@ -103,6 +102,12 @@ def marks(folder):
         return {line["student"]: line["mark"] for line in csv.DictReader(file)}
 
 
+def daemon(keys, mark, *, loop):
+    """An answer that leaves a daemon; only the daemon's command line has the mark, not those of its parents."""
+    marked = DAEMON.replace("MARK", mark.replace(" ", "-"))
+    return marked.replace("KEYS", keys).replace("LOOP", str(loop))
+
+
 def alive(mark):
     """The processes whose command line holds this."""
     found = []
@@ -114,9 +119,9 @@ def alive(mark):
 
 def until(true, seconds=30):
     end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
+    while not (found := true()) and time.monotonic() < end:
         time.sleep(0.05)
-    return true()
+    return found
 
 
 # ------------------------------------------------------------------------ the parts
@@ -172,7 +177,7 @@ def test_a_daemon_ends_with_its_submission_where_there_is_no_sandbox(
     course, classroom_python, tmp_path, keys
 ):
     mark = f"daemon {os.getpid()} {len(keys)}"
-    course(eve=DAEMON.replace("KEYS", keys).replace("LOOP", "False").replace("MARK", mark), bob=RIGHT)
+    course(eve=daemon(keys, mark, loop=False), bob=RIGHT)
     start = [*container(), "--bind", tmp_path, "/here", "--chdir", "/here", "--setenv", "SANDBOX", "none"]
     done = subprocess.run([*start, *grade(classroom_python)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -187,7 +192,7 @@ def test_nothing_is_left_of_a_grader_that_was_killed(
     course, classroom_python, tmp_path, temporary, sandbox, who, request
 ):
     mark = f"killed {os.getpid()} {sandbox} {who}"
-    course(eve=DAEMON.replace("KEYS", "{}").replace("LOOP", "True").replace("MARK", mark), bob=RIGHT)
+    course(eve=daemon("{}", mark, loop=True), bob=RIGHT)
     if sandbox == "none":
         start = [*container(), "--bind", temporary, "/mnt", "--bind", tmp_path, "/here", "--chdir", "/here"]
         start += ["--setenv", "SANDBOX", "none", "--setenv", "TMPDIR", "/mnt"]
