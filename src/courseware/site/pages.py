@@ -10,7 +10,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from html import escape, unescape
@@ -81,27 +81,31 @@ def markdown(source: str) -> str:
     return html.replace("<table>", f"{WIDE}<table>").replace("</table>", "</table></div>")
 
 
-def figure(notebook: NotebookNode, number: int) -> Live:
-    """The figure that the cell with this number shows.
+def figures(notebook: NotebookNode, numbers: Iterable[int]) -> Iterator[Live]:
+    """The figures that the cells with these numbers show, in the order of the chapter.
 
-    The exercises are solved, and only the cells that the figure needs are run.
+    The exercises are solved, and only the cells that the figures need are run, each once.
     """
     solved = solve(notebook)
     space = {"__name__": "__main__"}
-    for needed in sorted(needed_cells(solved.cells, [number])):
+    for needed in sorted(needed_cells(solved.cells, numbers)):
         cell = solved.cells[needed]
+        name = f"cell {cell.id}"
         *body, last = ast.parse(cell.source).body
+        shown = needed in numbers
         with redirect_stdout(io.StringIO()):
-            if needed == number:
-                exec(compile(ast.Module(body, []), f"cell {cell.id}", "exec"), space)
-                return eval(compile(ast.Expression(last.value), f"cell {cell.id}", "eval"), space)
-            exec(compile(cell.source, f"cell {cell.id}", "exec"), space)
-    raise AssertionError("needed_cells left out the cell itself")
+            exec(compile(ast.Module(body if shown else [*body, last], []), name, "exec"), space)
+            live = eval(compile(ast.Expression(last.value), name, "eval"), space) if shown else None
+        if live:
+            yield live
 
 
-def drawn(notebook: NotebookNode, number: int) -> dict:
-    """The frames of that figure; called in a process of its own."""
-    return frames(figure(notebook, number))
+def drawn(notebook: NotebookNode) -> dict[str, dict]:
+    """The frames of every figure of a chapter that moves, by the id of its cell; called in a process of its own."""
+    numbers = [number for number, cell in enumerate(notebook.cells) if moves(cell)]
+    return {
+        notebook.cells[number].id: frames(live) for number, live in zip(numbers, figures(notebook, numbers))
+    }
 
 
 def moves(cell: NotebookNode) -> bool:
@@ -184,31 +188,23 @@ def first_page(chapters: Iterable[NotebookNode]) -> NotebookNode:
 
 def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     """Make a page of each notebook of the folder, and the first page of the README. Returns the exit status."""
-    notebooks = {f"{path.stem}.html": read(path) for path in sorted(folder.glob("*.ipynb"))}
-    notebooks = {"index.html": first_page(notebooks.values())} | notebooks
+    chapters = {f"{path.stem}.html": read(path) for path in sorted(folder.glob("*.ipynb"))}
+    notebooks = {"index.html": first_page(chapters.values())} | chapters
     pages = [{"name": name, "title": title(notebook)} for name, notebook in notebooks.items()]
+    to.mkdir(exist_ok=True)
+    drawings: dict[str, dict] = {}
+    large = []
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        found = {
-            name: {
-                cell.id: pool.submit(drawn, notebook, n)
-                for n, cell in enumerate(notebook.cells)
-                if moves(cell)
-            }
-            for name, notebook in list(notebooks.items())[1:]
-        }
-        drawings = {cell: drawing for page in found.values() for cell, drawing in page.items()}
-        first = [cell.id for cell in notebooks["index.html"].cells if cell.id in drawings]
-        found["index.html"] = {cell: drawings[cell] for cell in first}
-        to.mkdir(exist_ok=True)
-        large = []
-        for here in pages:
-            figures = {cell: future.result() for cell, future in found[here["name"]].items()}
-            text = page(notebooks[here["name"]], **here, pages=pages, figures=figures).encode()
+        found = {name: pool.submit(drawn, notebook) for name, notebook in chapters.items()}
+        for here in [*pages[1:], pages[0]]:  # the first page shows a figure of a chapter
+            if here["name"] in found:
+                drawings |= found[here["name"]].result()
+            notebook = notebooks[here["name"]]
+            shown = {cell.id: drawings[cell.id] for cell in notebook.cells if cell.id in drawings}
+            text = page(notebook, **here, pages=pages, figures=shown).encode()
             (to / here["name"]).write_bytes(text)
-            pictures = sum(len(figure["says"]) for figure in figures.values())
-            print(
-                f"{here['name']:32}{len(text) / 1e6:6.2f} MB {pictures:6} pictures in {len(figures)} figures"
-            )
+            pictures = sum(len(figure["says"]) for figure in shown.values())
+            print(f"{here['name']:32}{len(text) / 1e6:6.2f} MB {pictures:6} pictures in {len(shown)} figures")
             large += [here["name"]] * (len(text) > LIMIT)
     if large:
         print(
