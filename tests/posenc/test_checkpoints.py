@@ -54,8 +54,9 @@ def test_without_transformers_one_line_says_how_to_get_it(without_transformers, 
 
 
 @pytest.mark.slow
-def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path):
+def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # else it tries again for 20 s
     with pytest.raises(FileNotFoundError, match="there is no folder .*save_pretrained"):
         load(tmp_path / "none")
     with pytest.raises(FileNotFoundError, match="there is no folder ./none"):
