@@ -81,8 +81,8 @@ def place():
     shutil.rmtree(folder)
 
 
-def spy(place, isolated, *, started_by=0):
-    """What the program in the sandbox reports."""
+def spy(place, isolated, *, started_by):
+    """What the program in the sandbox reports, started by the user with this number."""
     root = started_by == 0 and os.geteuid() == 0
     settings = {
         "own": str(place / "own"),
@@ -102,10 +102,11 @@ def spy(place, isolated, *, started_by=0):
         "-c",
         SPY.replace("PATHS", repr(paths)).replace("ISOLATED", repr(isolated)).replace("LEAVES", repr(leaves)),
     ]
-    user = {"user": started_by, "group": started_by, "extra_groups": []} if started_by else {}
-    if started_by:
+    other = started_by != os.geteuid()
+    user = {"user": started_by, "group": started_by, "extra_groups": []} if other else {}
+    if other:
         subprocess.run(["chown", "-R", str(started_by), place / "own"], check=True)
-    interpreter = sys.executable if root or not started_by else "/usr/bin/python3"
+    interpreter = "/usr/bin/python3" if other else sys.executable
     command = [interpreter, "-c", RUN, json.dumps(settings), *program]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCES, "SECRET": "a key"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **user)
@@ -113,13 +114,13 @@ def spy(place, isolated, *, started_by=0):
     return json.loads(done.stdout)
 
 
-@pytest.fixture(params=["root", "user"])
+@pytest.fixture(params=["this user", "another"])
 def starter(request):
-    """Who starts the sandbox; both where the tests run as root."""
-    if request.param == "root":
+    """Who starts the sandbox; where the tests run as root, an ordinary user too."""
+    if request.param == "this user":
         return os.geteuid()
     if os.geteuid() != 0:
-        pytest.skip("the other case is this user")
+        pytest.skip("only root can start it as another")
     if not Path("/usr/bin/python3").exists():
         pytest.skip("no Python that every user can run")
     return 51_235
