@@ -192,19 +192,22 @@ def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     notebooks = {"index.html": first_page(chapters.values())} | chapters
     pages = [{"name": name, "title": title(notebook)} for name, notebook in notebooks.items()]
     to.mkdir(exist_ok=True)
-    drawings: dict[str, dict] = {}
+    first: dict[str, dict] = {}  # the figure of the first page, by the id of its cell
     large = []
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         found = {name: pool.submit(drawn, notebook) for name, notebook in chapters.items()}
-        for here in [*pages[1:], pages[0]]:  # the first page shows a figure of a chapter
-            if here["name"] in found:
-                drawings |= found[here["name"]].result()
+        for here in [*pages[1:], pages[0]]:
             notebook = notebooks[here["name"]]
-            shown = {cell.id: drawings[cell.id] for cell in notebook.cells if cell.id in drawings}
-            text = page(notebook, **here, pages=pages, figures=shown).encode()
+            figures = found[here["name"]].result() if here["name"] in found else first
+            text = page(notebook, **here, pages=pages, figures=figures).encode()
             (to / here["name"]).write_bytes(text)
-            pictures = sum(len(figure["says"]) for figure in shown.values())
-            print(f"{here['name']:32}{len(text) / 1e6:6.2f} MB {pictures:6} pictures in {len(shown)} figures")
+            first |= {
+                cell.id: figures[cell.id] for cell in notebook.cells if FIRST in cell.source and moves(cell)
+            }
+            pictures = sum(len(figure["says"]) for figure in figures.values())
+            print(
+                f"{here['name']:32}{len(text) / 1e6:6.2f} MB {pictures:6} pictures in {len(figures)} figures"
+            )
             large += [here["name"]] * (len(text) > LIMIT)
     if large:
         print(

@@ -182,6 +182,18 @@ def test_a_page_over_the_limit_fails(tmp_path, monkeypatch, capsys):
     assert "More than 0.001 MB: 01_a.html, index.html" in capsys.readouterr().err
 
 
+def test_a_figure_stays_in_its_chapter(tmp_path, capsys):
+    """Chapters may give one name to two cells, which have nothing to do with each other."""
+    figure = picture_cell(example(), id="one")
+    figure.source = "from pictures import example\nexample()"
+    for name, cell in {"01_a": figure, "02_b": v4.new_code_cell("1", id="one")}.items():
+        (tmp_path / f"{name}.ipynb").write_text(notebooks.text(a_notebook(cell)))
+    assert pages.main(tmp_path, tmp_path / "site") == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"01_a.html .* [1-9]\d* pictures in 1 figures", printed)
+    assert re.search(r"02_b.html .* 0 pictures in 0 figures", printed)
+
+
 # ----------------------------------------------------------- in the browser
 
 
