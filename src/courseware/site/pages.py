@@ -192,23 +192,25 @@ def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     notebooks = {"index.html": first_page(chapters.values())} | chapters
     pages = [{"name": name, "title": title(notebook)} for name, notebook in notebooks.items()]
     to.mkdir(exist_ok=True)
-    first: dict[str, dict] = {}  # the figure of the first page, by the id of its cell
+    figures: dict[str, dict] = {name: {} for name in notebooks}
     large = []
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        found = {name: pool.submit(drawn, notebook) for name, notebook in chapters.items()}
+        found = {
+            name: pool.submit(drawn, chapter)
+            for name, chapter in chapters.items()
+            if any(map(moves, chapter.cells))
+        }
         for here in [*pages[1:], pages[0]]:
-            notebook = notebooks[here["name"]]
-            figures = found[here["name"]].result() if here["name"] in found else first
-            text = page(notebook, **here, pages=pages, figures=figures).encode()
-            (to / here["name"]).write_bytes(text)
-            first |= {
-                cell.id: figures[cell.id] for cell in notebook.cells if FIRST in cell.source and moves(cell)
-            }
-            pictures = sum(len(figure["says"]) for figure in figures.values())
-            print(
-                f"{here['name']:32}{len(text) / 1e6:6.2f} MB {pictures:6} pictures in {len(figures)} figures"
-            )
-            large += [here["name"]] * (len(text) > LIMIT)
+            name, notebook = here["name"], notebooks[here["name"]]
+            if name in found:
+                figures[name] = found[name].result()
+            first = [cell.id for cell in notebook.cells if FIRST in cell.source and moves(cell)]
+            figures["index.html"] |= {cell: figures[name][cell] for cell in first}
+            text = page(notebook, **here, pages=pages, figures=figures[name]).encode()
+            (to / name).write_bytes(text)
+            pictures = sum(len(figure["says"]) for figure in figures[name].values())
+            print(f"{name:32}{len(text) / 1e6:6.2f} MB {pictures:6} pictures in {len(figures[name])} figures")
+            large += [name] * (len(text) > LIMIT)
     if large:
         print(
             f"More than {LIMIT / 1e6:g} MB: {', '.join(large)}. Lower STATES in courseware.site.frames.",
