@@ -34,22 +34,22 @@ site: ready ## make the course as web pages whose sliders move without a kernel
 	@$(steady) $(python) -m courseware.site.pages
 
 bench: ready ## measure what moves, rotations, imports and chapters cost (TABLES=moves for one)
-	@$(python) -m courseware.bench $(TABLES)
+	@$(python) tests/bench.py $(TABLES)
 
 replicate: ready ## run every claim about a training again with other seeds (SETS=16 CHAPTER=03 PACE=3 STEPS=4)
 	@$(python) -m courseware.replicate $(CHAPTER) $(if $(SETS),--sets $(SETS)) $(if $(PACE),--pace $(PACE)) $(if $(STEPS),--steps $(STEPS))
 
 assignment: classroom ## make the students' notebook of a chapter and the teacher's (CHAPTER=01 WORKED=1 HINTS=1)
-	@$(classroom) -m courseware.classroom.release "$(CHAPTER)" $(if $(filter-out 0,$(WORKED)),--worked) $(if $(HINTS),--hints $(HINTS))
+	@$(classroom) -m classroom.release "$(CHAPTER)" $(if $(filter-out 0,$(WORKED)),--worked) $(if $(HINTS),--hints $(HINTS))
 
 grade: classroom ## give marks and feedback for a folder of submissions, or a zip of Moodle's or Canvas's (CHAPTER=01 FROM=folder JOBS=2 SANDBOX=none)
-	@$(classroom) -m courseware.classroom.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
+	@$(classroom) -m classroom.grade "$(CHAPTER)" "$(FROM)" $(if $(JOBS),--workers $(JOBS))
 
 gradescope: classroom ## write the zip of an autograder for Gradescope (CHAPTER=01)
-	@$(classroom) -m courseware.classroom.gradescope "$(CHAPTER)"
+	@$(classroom) -m classroom.gradescope "$(CHAPTER)"
 
 load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)
-	@$(classroom) -m courseware.bench grading $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(COUNT),--count $(COUNT))
+	@$(classroom) tests/bench.py grading $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(COUNT),--count $(COUNT))
 
 clean: ## remove .venv and whatever else was made, but not classroom/
 	rm -rf .venv .venv-classroom .pytest_cache .ruff_cache .hypothesis build site src/*.egg-info

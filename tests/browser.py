@@ -334,7 +334,7 @@ class Lab:
 def lab(folder: Path, home: Path, *, plain: bool = False, delay: float = 0) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
-    With plain, the server is without `courseware.connection`. What server and browser say arrives `delay` seconds
+    With plain, the server is without `posenc.lesson.connection`. What server and browser say arrives `delay` seconds
     later.
     """
     config = home / "config" / "labconfig" / "page_config.json"

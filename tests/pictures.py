@@ -11,7 +11,8 @@ from nbformat import NotebookNode
 from PIL import Image
 
 from courseware.notebooks import with_palette
-from posenc.live import Live, canvas, slider, switch
+from posenc.lesson.controls import slider, switch
+from posenc.lesson.live import Live, canvas
 
 
 def load(path: Path) -> ModuleType:

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 
-from posenc import exercises
+from posenc.lesson import exercises
 
 FOLDERS = Path(__file__).parent / "posenc" / "chapters"
 CHAPTERS = sorted(path.parent.name for path in FOLDERS.glob("*/test_exercises.py"))

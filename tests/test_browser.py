@@ -27,7 +27,8 @@ pytestmark = [
 SCRATCH = [
     """
     import numpy as np
-    from posenc.live import Live, canvas, choice, slider, switch, text
+    from posenc.lesson.controls import choice, slider, switch, text
+    from posenc.lesson.live import Live, canvas
 
     words = text("sentence", value="the dog bit the man")
     scores = np.random.default_rng(0).random((24, 24))
@@ -128,12 +129,13 @@ SCRATCH = [
     compute(0)
     """,
     """
-    import posenc.live
+    import posenc.lesson.live
 
-    print("follow the sentence:", len(posenc.live._followers[words]))
+    print("follow the sentence:", len(posenc.lesson.live._followers[words]))
     """,
     """
-    from posenc.claims import claim, predict
+    from posenc.lesson.claims import claim
+    from posenc.lesson.guesses import predict
 
     guess = predict("Which is it?", ["small", "large"])
     """,
@@ -329,7 +331,7 @@ def test_a_slider_that_was_never_touched_answers_while_a_cell_runs(scratch):
 def test_a_move_costs_after_20_reruns_what_it_cost_first(scratch):
     for _ in range(20):
         scratch.run("The length of the sentence.")
-    assert scratch.run("posenc.live._followers") == "follow the sentence: 2\n"
+    assert scratch.run("posenc.lesson.live._followers") == "follow the sentence: 2\n"
 
 
 def test_a_burst_of_keys_ends_at_the_last_value(scratch):

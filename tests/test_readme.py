@@ -27,34 +27,34 @@ MAKE = {
         "courseware/test_install.py: test_there_is_no_network",
     ),
     "make assignment CHAPTER=04": (
-        ".venv-classroom -m courseware.classroom.release 04",
-        "courseware/classroom/test_release.py: released",
+        ".venv-classroom -m classroom.release 04",
+        "classroom/test_release.py: released",
     ),
     "make assignment CHAPTER=04 WORKED=1": (
-        ".venv-classroom -m courseware.classroom.release 04 --worked",
-        "courseware/classroom/test_release.py: "
+        ".venv-classroom -m classroom.release 04 --worked",
+        "classroom/test_release.py: "
         "test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_then",
     ),
     "make assignment CHAPTER=04 HINTS=1": (
-        ".venv-classroom -m courseware.classroom.release 04 --hints 1",
-        "courseware/classroom/test_release.py: "
+        ".venv-classroom -m classroom.release 04 --hints 1",
+        "classroom/test_release.py: "
         "test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_then",
     ),
     "make grade CHAPTER=04 FROM=folder-of-what-came-back": (
-        ".venv-classroom -m courseware.classroom.grade 04 folder-of-what-came-back",
-        "courseware/classroom/test_grade.py: graded",
+        ".venv-classroom -m classroom.grade 04 folder-of-what-came-back",
+        "classroom/test_grade.py: graded",
     ),
     "SANDBOX=none make grade CHAPTER=04 FROM=folder-of-what-came-back": (
-        ".venv-classroom -m courseware.classroom.grade 04 folder-of-what-came-back",
-        "courseware/classroom/test_marks.py: test_names_are_no_formulas_and_a_missing_sandbox_is_noted",
+        ".venv-classroom -m classroom.grade 04 folder-of-what-came-back",
+        "classroom/test_marks.py: test_names_are_no_formulas_and_a_missing_sandbox_is_noted",
     ),
     "make grade CHAPTER=04 FROM=what-came-back.zip": (
-        ".venv-classroom -m courseware.classroom.grade 04 what-came-back.zip",
-        "courseware/classroom/test_grade.py: test_moodles_zip_is_graded_and_its_worksheet_filled",
+        ".venv-classroom -m classroom.grade 04 what-came-back.zip",
+        "classroom/test_grade.py: test_moodles_zip_is_graded_and_its_worksheet_filled",
     ),
     "make gradescope CHAPTER=04": (
-        ".venv-classroom -m courseware.classroom.gradescope 04",
-        "courseware/classroom/test_gradescope.py: test_gradescope_gives_the_marks_that_make_grade_gives",
+        ".venv-classroom -m classroom.gradescope 04",
+        "classroom/test_gradescope.py: test_gradescope_gives_the_marks_that_make_grade_gives",
     ),
     "make check": (".venv -m pytest -n 2 -m not slow tests", "test_readme.py: test_make_starts_it"),
     "make test": (".venv -m pytest -m browser tests", "test_readme.py: test_make_starts_it"),
@@ -63,8 +63,8 @@ MAKE = {
         "courseware/test_execution.py: test_two_runs_leave_the_same_bytes",
     ),
     "make bench": (
-        ".venv -m courseware.bench",
-        "courseware/test_bench.py: test_moves_are_measured_in_a_kernel",
+        ".venv tests/bench.py",
+        "test_bench.py: test_moves_are_measured_in_a_kernel",
     ),
     "FRESH=1 make notebooks": (
         ".venv -m courseware.notebooks",
@@ -86,13 +86,13 @@ MAKE = {
         ".venv -m courseware.site.pages",
         "courseware/site/test_pages.py: test_a_page_over_the_limit_fails",
     ),
-    "make load": (".venv-classroom -m courseware.bench grading", "test_readme.py: test_load_is_measured"),
+    "make load": (".venv-classroom tests/bench.py grading", "test_readme.py: test_load_is_measured"),
 }
 
 # A file that the others read, or an ingredient of ours that they name, and the words that must stand in it.
 OTHERS = {
     "JOBS=4": ("Makefile", "--workers $(JOBS)"),
-    "POSENC_STRICT=1": ("src/posenc/exercises.py", 'os.environ.get("POSENC_STRICT") == "1"'),
+    "POSENC_STRICT=1": ("src/posenc/lesson/exercises.py", 'os.environ.get("POSENC_STRICT") == "1"'),
     "conda env create -f environment.yml": ("environment.yml", "  - conda-forge\n"),
     "conda activate posenc": ("environment.yml", "name: posenc\n"),
     "CHAPTER=03": ("Makefile", "courseware.replicate $(CHAPTER)"),
@@ -100,17 +100,17 @@ OTHERS = {
     "STEPS=4": ("Makefile", "--steps $(STEPS)"),
     ".venv\\Scripts\\activate": ("README.md", "On Windows"),
     "python -m venv .venv": ("src/courseware/install.py", '"-m", "venv"'),
-    "pip install -c constraints.txt -e .[models]": ("pyproject.toml", "\nmodels = ["),
+    "pip install -c constraints.txt -e .[course,models]": ("pyproject.toml", "\nmodels = ["),
     "KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py": (
         "tests/posenc/chapters/test_pictures.py",
         "KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py",
     ),
     "jupyter lab notebooks": ("pyproject.toml", '"jupyterlab>='),
-    'sudo -E /opt/tljh/user/bin/pip install -c constraints.txt ".[models]"': ("constraints.txt", "\ntorch=="),
+    'sudo -E /opt/tljh/user/bin/pip install -c constraints.txt ".[course,models]"': ("constraints.txt", "\ntorch=="),
     "sudo tljh-config set limits.memory 2G": ("TEACHING.md", "singleuser.memory.limit: 2G"),
     "sudo tljh-config reload": ("TEACHING.md", "sudo tljh-config set "),
-    "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .[models]\n"),
-    "SANDBOX=none": ("src/courseware/classroom/grade.py", 'os.environ.get("SANDBOX") != "none"'),
+    "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .[course,models]\n"),
+    "SANDBOX=none": ("src/classroom/grade.py", 'os.environ.get("SANDBOX") != "none"'),
     "sudo apt install chromium": (".ci/run", "--no-install-recommends bubblewrap chromium "),
     "sudo apt install bubblewrap": (".ci/run", "--no-install-recommends bubblewrap chromium "),
 }
@@ -219,7 +219,7 @@ def test_the_table_of_chapters_says_what_the_chapters_say():
 @pytest.mark.slow
 def test_load_is_measured(classroom_python):
     """With one submission, which says nothing of two at once; so the verdict of the command may be either."""
-    command = [classroom_python, "-m", "courseware.bench", "grading", "--chapter", "01", "--count", "1"]
+    command = [classroom_python, "tests/bench.py", "grading", "--chapter", "01", "--count", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     measured = r"^(\d) at once: +\d+\.\d a minute, \d\.\d\d GB for the largest$"
     assert re.findall(measured, done.stdout, re.MULTILINE) == ["1", "2"], done.stderr
@@ -235,7 +235,7 @@ def test_every_sentence_on_what_is_protected_has_its_test():
     assert {s for s in sentences if s} == {found[0] for found in known.values()}
     for test in PROTECTED.values():
         file, _, name = test.partition(": ")
-        assert f"def {name}(" in (ROOT / "tests/courseware/classroom" / f"test_{file}.py").read_text()
+        assert f"def {name}(" in (ROOT / "tests/classroom" / f"test_{file}.py").read_text()
 
 
 def test_what_it_says_of_other_seeds_is_in_the_table():

@@ -10,7 +10,7 @@ from nbformat import v4
 
 from courseware import notebooks
 
-SOURCE = """from posenc.live import canvas, still
+SOURCE = """from posenc.lesson.live import canvas, still
 
 figure = canvas(4, 2)
 figure.add_subplot().plot([0, {height}])
@@ -18,7 +18,7 @@ still(figure, alt="A line.")"""
 
 
 GROWING = """import torch
-from posenc.live import follow, training_curves
+from posenc.lesson.training_curves import follow, training_curves
 
 def trained():
     curves = training_curves(["one"], steps=9, measure="loss", chance=0.5)

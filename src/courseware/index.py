@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from nbformat import NotebookNode, v4
 
-from posenc.claims import Claim, parse
+from posenc.lesson.claims import Claim, parse
 
 TAG = "claims-index"
 

@@ -28,7 +28,7 @@ STAMP = os.path.join(VENV, "installed")
 CLASSROOM = os.path.join(ROOT, ".venv-classroom")
 
 OLDEST = (3, 11)
-CONNECTION = "--ServerApp.kernel_websocket_connection_class=courseware.connection.Connection"
+CONNECTION = "--ServerApp.kernel_websocket_connection_class=posenc.lesson.connection.Connection"
 LEARNER, DEVELOPER = "learner", "developer"
 
 NO_NETWORK = (
@@ -73,7 +73,7 @@ def install(audience):
     else:
         os.remove(STAMP)
         audience = DEVELOPER if DEVELOPER in (audience, before[1]) else LEARNER
-    pip_install(["-e", ".[dev,models,replicate]" if audience == DEVELOPER else ".[models]"])
+    pip_install(["-e", ".[course,dev,models,replicate]" if audience == DEVELOPER else ".[course,models]"])
     with open(STAMP, "w") as file:
         file.write(fingerprint() + " " + audience + "\n")
 

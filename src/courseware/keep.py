@@ -21,7 +21,7 @@ from PIL import Image, ImageFilter
 
 import posenc
 from courseware.dependencies import needed_cells
-from posenc.claims import MEASURED
+from posenc.lesson.claims import MEASURED
 
 MASKED = {MEASURED: "measured"}  # stored, and left out where outputs are compared
 

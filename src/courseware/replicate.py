@@ -31,7 +31,7 @@ from courseware.keep import PACKAGE, imported_files
 
 TABLE = Path(__file__).with_name("replication.csv")
 DONE = notebooks.NOTEBOOKS.parent / "build" / "replication"
-SHOWING = {"live.py", "claims.py", "exercises.py"}  # modules in which no number of a claim is made
+SHOWING = {"__init__.py", "figures.py", "exercises.py", "worked.py"}  # files in which no number of a claim is made
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def code_of(chapter: NotebookNode) -> dict[str, str]:
     modules = hashlib.sha256()
     sources = [cell.source for cell in chapter.cells if cell.cell_type == "code"]
     for path in imported_files(sources):
-        if path.name not in SHOWING and "chapters" not in path.relative_to(PACKAGE).parts:
+        if path.name not in SHOWING and "lesson" not in path.relative_to(PACKAGE).parts:
             modules.update(_plain(path.read_text(encoding="utf-8")).encode())
     names = {}
     for number, cell in enumerate(chapter.cells):

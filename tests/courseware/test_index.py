@@ -5,7 +5,7 @@ from nbformat import v4
 
 from courseware import index
 from courseware.index import missing, numbers, stands, stored, with_index
-from posenc.claims import make
+from posenc.lesson.claims import make
 
 
 def output(*args, **options):

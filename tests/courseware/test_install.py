@@ -245,7 +245,7 @@ def test_a_change_installs_again_and_keeps_what_developers_have(installed, name)
     with (installed / name).open("a") as file:
         file.write("\n# changed\n")
     assert (
-        "pip install --disable-pip-version-check -c constraints.txt -e .[dev,models,replicate]"
+        "pip install --disable-pip-version-check -c constraints.txt -e .[course,dev,models,replicate]"
         in set_up(installed, "lab")[1]
     )
     assert "pip install" not in set_up(installed, "dev")[1]
@@ -254,7 +254,7 @@ def test_a_change_installs_again_and_keeps_what_developers_have(installed, name)
 def test_learners_get_no_tools_of_developers(installed):
     stamp(installed, "learner")
     (installed / "constraints.txt").write_text("")
-    assert re.search(r"-e \.\[models\]$", set_up(installed, "lab")[1], re.MULTILINE)
+    assert re.search(r"-e \.\[course,models\]$", set_up(installed, "lab")[1], re.MULTILINE)
 
 
 def test_the_classroom_gets_what_the_course_has_not(installed):
@@ -360,7 +360,7 @@ def test_the_environment_file_is_in_step():
     name, version = python.split("=")
     assert name == "python"
     assert version in SpecifierSet(PROJECT["requires-python"])
-    assert [pip, *rest] == ["pip", "pip:", "c constraints.txt", "e .[models]"]
+    assert [pip, *rest] == ["pip", "pip:", "c constraints.txt", "e .[course,models]"]
 
 
 def test_one_oldest_python():

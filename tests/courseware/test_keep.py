@@ -12,8 +12,8 @@ from PIL import Image
 
 from courseware import keep, notebooks
 from courseware.keep import differ, fingerprint, say_the_same
-from posenc.claims import make
-from posenc.live import canvas
+from posenc.lesson.claims import make
+from posenc.lesson.live import canvas
 
 
 def drawn(*, up=0.0, markers=(), title="0.97 right", lines=1):

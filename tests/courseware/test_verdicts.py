@@ -7,7 +7,7 @@ from nbformat import v4
 
 from courseware import notebooks, replicate, verdicts
 from courseware.verdicts import ClaimError, page
-from posenc.claims import make
+from posenc.lesson.claims import make
 
 SYMBOLS = "| symbol | meaning |\n|---|---|\n| d | size of a head |\n| T | number of tokens |"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from posenc import live
+from posenc.lesson import controls
 
 CHAPTER = Path(__file__).parents[2] / "notebooks" / "01_permutation_invariance.ipynb"
 
@@ -24,9 +24,9 @@ SENTENCES = [
 
 
 def run_before_training(sentence: str, monkeypatch) -> None:
-    box = live.sentence_box()
+    box = controls.sentence_box()
     box.value = sentence
-    monkeypatch.setattr(live, "sentence_box", lambda: box)
+    monkeypatch.setattr(controls, "sentence_box", lambda: box)
     space = {"__name__": "__main__"}
     for cell in nbformat.read(CHAPTER, as_version=4).cells:
         if cell.cell_type == "code":

@@ -10,8 +10,8 @@ import torch
 from torch.utils.benchmark import Compare, Measurement, TaskSpec
 
 from posenc import timing
+from posenc.chapters.what_it_costs.simulated import SimulatedStream
 from posenc.rotary import angles, rotate
-from posenc.simulated import SimulatedStream
 from posenc.timing import (
     Timing,
     copy_floor,

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from courseware.notebooks import with_palette
-from posenc.live import Live
+from posenc.lesson.live import Live
 
 STATES = 400  # positions of a figure's controls that a page shows, at most
 FEW, MANY, MORE = 5, 25, 100  # stops of a slider: at least; so that it feels continuous; where there is room

@@ -27,7 +27,7 @@ from courseware import index
 from courseware.dependencies import needed_cells
 from courseware.notebooks import NOTEBOOKS, read, solve
 from courseware.site.frames import frames
-from posenc.live import Live
+from posenc.lesson.live import Live
 
 ROOT = NOTEBOOKS.parent
 PAGE = Path(__file__).parent

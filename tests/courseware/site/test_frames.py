@@ -10,7 +10,7 @@ from pictures import differ, example, pixels
 from PIL import Image
 
 from courseware.site import frames
-from posenc.live import choice, slider, text
+from posenc.lesson.controls import choice, slider, text
 
 
 @pytest.fixture(autouse=True)

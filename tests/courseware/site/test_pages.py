@@ -18,8 +18,9 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from courseware import notebooks
 from courseware.dependencies import needed_cells
 from courseware.site import frames, pages
-from posenc.claims import make
-from posenc.live import canvas, still, text
+from posenc.lesson.claims import make
+from posenc.lesson.controls import text
+from posenc.lesson.live import canvas, still
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("*.ipynb")))]
@@ -88,7 +89,7 @@ def test_a_cell_that_moves_shows_a_figure_with_controls():
 
 def test_a_figure_is_made_by_the_cells_that_it_needs():
     cells = [
-        v4.new_code_cell("from posenc.live import Live, canvas"),
+        v4.new_code_cell("from posenc.lesson.live import Live, canvas"),
         v4.new_code_cell("raise ValueError('not needed')"),
         v4.new_code_cell(
             "def alt():\n    raise NotImplementedError", metadata={"tags": ["exercise"], "ex": {"id": "alt"}}
@@ -108,7 +109,7 @@ def test_a_figure_is_made_by_the_cells_that_it_needs():
 
 def test_a_cell_that_two_figures_need_is_run_once():
     one = "Live(canvas(), print, moving={}, controls={}, alt=runs.append('again') or ' '.join(runs))"
-    sources = ["from posenc.live import Live, canvas\nruns = []", "runs.append('trained')", one, one]
+    sources = ["from posenc.lesson.live import Live, canvas\nruns = []", "runs.append('trained')", one, one]
     notebook = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
     assert [live.alt for live in pages.figures(notebook, [2, 3])] == ["trained again", "trained again again"]
 

@@ -14,7 +14,7 @@ import pytest
 from planted import CHAPTERS, failing_hints, planted, unmet, verdict
 
 from courseware import notebooks
-from posenc import exercises
+from posenc.lesson import exercises
 
 MODULES = {chapter: planted(chapter) for chapter in CHAPTERS}
 PLANTED = {chapter: module.PLANTED for chapter, module in MODULES.items()}

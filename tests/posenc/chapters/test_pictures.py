@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from bench import figure_functions
 from matplotlib.text import Text
 from pictures import kept_as, load, same_or_where, shown
 
-from courseware.bench import figure_functions
 from courseware.notebooks import NOTEBOOKS, read
-from posenc.live import Live
+from posenc.lesson.live import Live
 
 HERE = Path(__file__).parent
 FIGURES = figure_functions(needing=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posenc.additive import frequencies, shift_matrix, sinusoidal
-from posenc.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, wrong
 
 
 @exercise(

@@ -8,10 +8,13 @@ import torch
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from posenc import live
 from posenc.additive import Learned, binary, frequencies, sinusoidal
 from posenc.geometry import cosines, nearest, off_diagonal
-from posenc.live import (
+from posenc.lesson import drawing as draw
+from posenc.lesson.controls import slider, switch
+from posenc.lesson.drawing import drawing
+from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.palette import (
     ADDED,
     BIAS,
     CONTENT,
@@ -23,20 +26,14 @@ from posenc.live import (
     SIGNED,
     TURNED,
     VALUE,
-    Live,
-    canvas,
-    drawing,
-    slider,
-    still,
-    switch,
 )
 
 
 def where_encodings_act() -> Live:
     """A layer of attention as a drawing, and the three places where a position can enter."""
     panel = drawing(3.9)
-    box = partial(live.box, panel, width=2.0, height=0.9)
-    arrow = partial(live.arrow, panel, width=1.2)
+    box = partial(draw.box, panel, width=2.0, height=0.9)
+    arrow = partial(draw.arrow, panel, width=1.2)
 
     box(0.2, 3.1, "token x", CONTENT)
     box(4.6, 5.0, "query", QUERY)

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, wrong
 from posenc.terms import FourTerms, four_terms
 
 ORDER = "content with content, content with position, position with content, position with position"

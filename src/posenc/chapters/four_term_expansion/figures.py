@@ -12,19 +12,9 @@ from torch.nn.functional import normalize
 
 from posenc.additive import sinusoidal
 from posenc.geometry import principal_angles, random_span, spans_at
-from posenc.live import (
-    CONTENT,
-    GREY,
-    MAGNITUDE,
-    POSITION,
-    SIGNED,
-    Live,
-    canvas,
-    choice,
-    sentence_box,
-    slider,
-    switch,
-)
+from posenc.lesson.controls import choice, sentence_box, slider, switch
+from posenc.lesson.live import Live, canvas
+from posenc.lesson.palette import CONTENT, GREY, MAGNITUDE, POSITION, SIGNED
 from posenc.terms import FourTerms, centre, four_terms, matrix_for, shares
 from posenc.text import ROOM, read, short, word_vectors
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from posenc.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, wrong
 from posenc.rotary import angles
 from posenc.tasks import ASK, FACT_KEYS, FACT_VALUES, fact_batch, fact_token
 

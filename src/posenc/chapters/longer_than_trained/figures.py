@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from posenc.judging import MEASURED, ROWS
-from posenc.live import ADDED, BIAS, GREY, MAGNITUDE, NONE, SEEN, TURNED, Live, canvas, choice, slider, still
+from posenc.chapters.longer_than_trained.judging import MEASURED, ROWS
+from posenc.lesson.controls import choice, slider
+from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.palette import ADDED, BIAS, GREY, MAGNITUDE, NONE, SEEN, TURNED
 from posenc.rotary import angles
 from posenc.stretching import dynamic_ntk, interpolated, llama3, longrope, ntk, yarn
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import causal_bias
-from posenc.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, wrong
 from posenc.terms import layer_norm_parts
 
 

@@ -10,8 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from torch import Tensor, nn
 
-from posenc.checkpoints import gpt2_terms, next_log_probabilities, small
-from posenc.live import (
+from posenc.chapters.models_you_use.checkpoints import gpt2_terms, next_log_probabilities, small
+from posenc.lesson.controls import choice, slider
+from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.palette import (
     ADDED,
     BIAS,
     CONTENT,
@@ -23,11 +25,6 @@ from posenc.live import (
     SKY,
     TURNED,
     VALUE,
-    Live,
-    canvas,
-    choice,
-    slider,
-    still,
 )
 from posenc.probe import (
     Questions,

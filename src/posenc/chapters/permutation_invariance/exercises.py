@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attention, causal_bias
-from posenc.exercises import Answer, difference, exercise, shown, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
 
 
 @exercise(

@@ -7,27 +7,13 @@ import ipywidgets as widgets
 import torch
 from torch import Tensor
 
-from posenc import live
 from posenc.additive import sinusoidal
 from posenc.attention import attention, attention_weights, projections, residual_attention
-from posenc.live import (
-    CONTENT,
-    GREY,
-    KEY,
-    MAGNITUDE,
-    POSITION,
-    QUERY,
-    SIGNED,
-    VALUE,
-    Live,
-    canvas,
-    choice,
-    drawing,
-    sentence_box,
-    slider,
-    still,
-    switch,
-)
+from posenc.lesson import drawing as draw
+from posenc.lesson.controls import choice, sentence_box, slider, switch
+from posenc.lesson.drawing import drawing
+from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.palette import CONTENT, GREY, KEY, MAGNITUDE, POSITION, QUERY, SIGNED, VALUE
 from posenc.text import ROOM, read, short, word_vectors
 
 WIDTH = 16  # of the word vectors
@@ -37,8 +23,8 @@ LEAST = 3  # different words that every figure needs
 def attention_drawing() -> Live:
     """Attention as a drawing: one token asks, every token answers, and the values are summed."""
     panel = drawing(4.4)
-    box = partial(live.box, panel, width=1.7, height=0.8)
-    arrow = partial(live.arrow, panel)
+    box = partial(draw.box, panel, width=1.7, height=0.8)
+    arrow = partial(draw.arrow, panel)
 
     weights = (0.1, 0.6, 0.3)
     for row, (token, weight) in enumerate(zip(("the", "dog", "bit"), weights)):

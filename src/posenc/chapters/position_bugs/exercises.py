@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.exercises import Answer, exercise, shown, wrong
+from posenc.lesson.exercises import Answer, exercise, shown, wrong
 from posenc.probe import Convention
 from posenc.rotary import to_half_split, to_interleaved
 

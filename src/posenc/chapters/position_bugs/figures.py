@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from torch import Tensor
 
-from posenc.live import ADDED, GREY, SIGNED, TURNED, Live, canvas, choice, slider, still
+from posenc.lesson.controls import choice, slider
+from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.palette import ADDED, GREY, SIGNED, TURNED
 from posenc.probe import Convention, convention
 from posenc.probe.agreement import QUIET
 from posenc.tasks import CHARACTERS

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import causal_bias
-from posenc.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, wrong
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 
 

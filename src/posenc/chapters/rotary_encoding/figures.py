@@ -11,22 +11,9 @@ from matplotlib.patches import Polygon
 from torch import Tensor
 
 from posenc.additive import sinusoidal
-from posenc.live import (
-    ADDED,
-    GREY,
-    KEY,
-    NONE,
-    POSITION,
-    QUERY,
-    SIGNED,
-    TURNED,
-    Live,
-    canvas,
-    choice,
-    slider,
-    still,
-    switch,
-)
+from posenc.lesson.controls import choice, slider, switch
+from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.palette import ADDED, GREY, KEY, NONE, POSITION, QUERY, SIGNED, TURNED
 from posenc.rotary import angles, rotate
 
 PALE = "#DDDDDD"

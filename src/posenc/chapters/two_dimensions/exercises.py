@@ -8,7 +8,7 @@ from torch import Tensor
 
 from posenc.additive import frequencies
 from posenc.axes import axial, grid, text_and_images
-from posenc.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, wrong
 
 
 @exercise(

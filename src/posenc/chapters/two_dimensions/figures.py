@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from posenc.axes import axial, decoding_delta, directed, grid, mixed, raster, text_and_images
-from posenc.live import ADDED, GREY, POSITION, SIGNED, TURNED, Live, canvas, slider
+from posenc.lesson.controls import slider
+from posenc.lesson.live import Live, canvas
+from posenc.lesson.palette import ADDED, GREY, POSITION, SIGNED, TURNED
 from posenc.rotary import angles
 
 PAIRS, BASE = 8, 10.0  # of the head whose similarities are drawn

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc.exercises import Answer, difference, exercise, shown, wrong
+from posenc.chapters.what_it_costs.simulated import SimulatedStream
+from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
 from posenc.rotary import angles, rotate
-from posenc.simulated import SimulatedStream
 from posenc.timing import Traffic
 
 

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from matplotlib.collections import LineCollection, PolyCollection
 
-from posenc.live import ADDED, BIAS, GREY, KEY, QUERY, TURNED, VALUE, Live, canvas, choice, slider, still
-from posenc.simulated import SimulatedStream
+from posenc.chapters.what_it_costs.simulated import SimulatedStream
+from posenc.lesson.controls import choice, slider
+from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.palette import ADDED, BIAS, GREY, KEY, QUERY, TURNED, VALUE
 from posenc.timing import Traffic, count_bytes
 
 HEADS = 8

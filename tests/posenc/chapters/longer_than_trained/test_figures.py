@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from posenc.chapters.longer_than_trained import figures
-from posenc.judging import MEASURED, ROWS
+from posenc.chapters.longer_than_trained.judging import MEASURED, ROWS
 from posenc.rotary import angles
 from posenc.stretching import interpolated, llama3, ntk, yarn
 

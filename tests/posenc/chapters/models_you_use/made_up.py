@@ -3,7 +3,7 @@
 import math
 
 from posenc.chapters.models_you_use import figures
-from posenc.checkpoints import small
+from posenc.chapters.models_you_use.checkpoints import small
 from posenc.probe import Questions
 
 

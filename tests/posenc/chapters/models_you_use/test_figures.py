@@ -9,8 +9,8 @@ import torch
 from pictures import load
 
 from posenc.chapters.models_you_use import figures
-from posenc.checkpoints import small
-from posenc.live import ADDED
+from posenc.chapters.models_you_use.checkpoints import small
+from posenc.lesson.palette import ADDED
 from posenc.probe import questions, scores
 
 made_up = load(Path(__file__).with_name("made_up.py"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-from posenc.checkpoints import INSTALL
+from posenc.chapters.models_you_use.checkpoints import INSTALL
 
 NOTEBOOK = Path(__file__).resolve().parents[4] / "notebooks" / "09_models_you_use.ipynb"
 SHELL = """

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import posenc.chapters.permutation_invariance.exercises  # noqa: F401
-from posenc.exercises import _exercises
+from posenc.lesson.exercises import _exercises
 
 
 def hide(n_queries, n_keys, offset=None):

@@ -4,8 +4,9 @@ import pytest
 import torch
 from matplotlib.text import Text
 
-from posenc import live, text
+from posenc import text
 from posenc.chapters.permutation_invariance import figures
+from posenc.lesson import controls
 
 FIGURES = [figures.token_vectors, figures.permutation, figures.layers_and_mask]
 TOKENS = ["the", "dog", "bit", "the", "man", "."]
@@ -53,7 +54,7 @@ def test_words_for_which_there_is_no_room_are_refused():
 
 
 def test_one_box_moves_all_figures():
-    box = live.sentence_box()
+    box = controls.sentence_box()
     lives = [make(box) for make in FIGURES]
     before = [live.png() for live in lives]
     box.value = "the cat sat on the mat"

@@ -3,7 +3,7 @@
 import torch
 
 from posenc.chapters.position_bugs import figures
-from posenc.live import Live
+from posenc.lesson.live import Live
 
 RUNS = ["shift", "far", "steps", "chunks", "padding", "packing", "rows", "eviction"]
 

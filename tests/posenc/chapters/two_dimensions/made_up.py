@@ -3,7 +3,8 @@
 import torch
 
 from posenc.chapters.two_dimensions import figures
-from posenc.live import ADDED, TURNED, Live
+from posenc.lesson.live import Live
+from posenc.lesson.palette import ADDED, TURNED
 
 
 def shares() -> Live:

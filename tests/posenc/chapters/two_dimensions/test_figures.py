@@ -7,7 +7,7 @@ import torch
 
 from posenc.axes import axial, grid, text_and_images
 from posenc.chapters.two_dimensions import figures
-from posenc.live import ADDED, TURNED
+from posenc.lesson.palette import ADDED, TURNED
 from posenc.rotary import angles
 
 

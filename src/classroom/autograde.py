@@ -1,0 +1,286 @@
+"""Grade one submission with nbgrader, its code in a kernel behind a sandbox. Needs nbgrader, so `grade` forks into it."""
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+from nbformat.v4 import new_output
+from nbgrader.api import Gradebook
+from nbgrader.apps import NbGraderAPI
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import Execute
+from nbgrader.utils import is_grade, is_solution
+from traitlets.config import Config
+
+from classroom import sandbox, workplace
+from classroom.release import configuration
+from courseware.dependencies import needed_cells, untrained_cells
+from courseware.install import VENV
+
+ROOM = 10_000_000  # bytes that stay free on the disk; with less nothing that fails is the student's fault
+STUDENT = "submission"  # to nbgrader every student is called this, each in a gradebook of its own
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may take."""
+
+    cell_seconds: int = 30
+    seconds: int = 300
+    gigabytes: float = 2.0
+    processes: int = 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one submission is graded."""
+
+    course: Path  # nbgrader's folder: the submission and its gradebook; not for the kernel to see
+    own: Path  # the kernel's folder: work with the submitted files, home, tmp and run
+    user: int  # the kernel's user number, or 0 for the grader's own
+    hide: tuple[str, ...]
+    keep: tuple[str, ...]
+    isolated: bool  # behind bubblewrap
+    python: str
+
+
+class Trouble(Exception):
+    """The grader's or the machine's. It says nothing about the submission, so there is no mark."""
+
+
+class RunNeeded(Execute):
+    """Runs only what the answers need, and lets a word on stderr, such as a warning, cost nothing.
+
+    nbgrader makes one of these for each run, so what concerns all runs of the submission is the class's.
+    """
+
+    everything = False  # all that stands above the last answer, but no training
+    left_out: ClassVar[
+        dict[int, str]
+    ] = {}  # cells that ended the kernel, or could not be interrupted, and why
+    at: int | None = None  # the cell that runs
+
+    def preprocess(self, nb, resources):
+        graded = [number for number, cell in enumerate(nb.cells) if is_grade(cell) or is_solution(cell)]
+        self.needed = needed_cells(nb.cells, graded)
+        if RunNeeded.everything:
+            self.needed |= {number for number in untrained_cells(nb.cells) if number < max(graded)}
+        return super().preprocess(nb, resources)
+
+    def preprocess_cell(self, cell, resources, index):
+        if index in RunNeeded.left_out:
+            cell.outputs = [
+                new_output("error", ename="Ended", evalue=RunNeeded.left_out[index], traceback=[])
+            ]
+        elif index in self.needed:
+            RunNeeded.at = index
+            return super().preprocess_cell(cell, resources, index)
+        return cell, resources
+
+    def on_cell_executed(self, **kwargs):
+        super().on_cell_executed(**kwargs)
+        cell = kwargs["cell"]
+        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+
+
+class Watch(threading.Thread):
+    """Ends all processes below this one when together they take too much; reason says what it was."""
+
+    def __init__(self, limits: Limits, folder: Path):
+        super().__init__(daemon=True)
+        self.limits, self.folder, self.reason, self.late, self.full = limits, folder, "", False, False
+        self.done, self.peak = threading.Event(), 0
+
+    def run(self) -> None:
+        end, parent = time.monotonic() + self.limits.seconds, os.getppid()
+        while not self.done.wait(0.1):
+            processes = psutil.Process().children(recursive=True)
+            if os.getppid() != parent:  # killed: end as well, and all that was started
+                workplace.end_below()
+                os._exit(1)
+            memory = sum(map(_memory, processes))
+            if memory > self.limits.gigabytes * 1e9:  # pages that several share count for each: look closer
+                memory = sum(map(_own_memory, processes))
+            self.peak = max(self.peak, memory)
+            self.late = time.monotonic() > end
+            self.full |= shutil.disk_usage(self.folder).free < ROOM
+            if self.full:
+                self.reason = "the disk is full"
+            elif memory > self.limits.gigabytes * 1e9:
+                self.reason = f"it took more than {self.limits.gigabytes:g} GB of memory"
+            elif len(processes) > self.limits.processes:
+                self.reason = f"it started more than {self.limits.processes} processes"
+            elif self.late:
+                self.reason = f"it ran longer than {self.limits.seconds} s"
+            else:
+                continue
+            for process in processes:
+                _kill(process)
+
+
+def _memory(process: psutil.Process) -> int:
+    try:
+        return process.memory_info().rss
+    except psutil.Error:
+        return 0
+
+
+def _own_memory(process: psutil.Process) -> int:
+    """Of a page that several processes share, its share."""
+    try:
+        return process.memory_full_info().pss
+    except psutil.Error:
+        return 0
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
+    except psutil.Error:
+        pass
+
+
+def autograde(place: Place, name: str, limits: Limits) -> dict:
+    """Grade the submission that lies in place.course.
+
+    Where a name is missing it is run once more with all cells above the last answer but the trainings, and the
+    better of the two runs counts.
+
+    Returns:
+        "marks", exercise → [mark, points]; "notes", exercise → why it has no mark; "shown", exercise → the answer and
+        the error; "reason", why nothing was graded, or "". "lacks" says whether a name was missing, "memory" is the
+        peak of its processes in bytes.
+
+    Where nbgrader fails or no kernel starts, Trouble is raised.
+    """
+    api = NbGraderAPI(config=_settings(place, limits))
+    watch = Watch(limits, place.own)
+    watch.start()
+    found = _run(api, name, watch)
+    if found["lacks"]:
+        RunNeeded.everything = True
+        with suppress(Trouble):
+            found = max(found, _run(api, name, watch), key=_points)
+    watch.done.set()
+    return found | {"memory": watch.peak}
+
+
+def _points(found: dict) -> float:
+    return sum(got for got, _ in found["marks"].values())
+
+
+def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
+    """Run and mark it. A cell that ends the kernel or cannot be interrupted is left out the next time."""
+    while True:
+        RunNeeded.at, watch.reason = None, ""
+        done = api.autograde(name, STUDENT)
+        if watch.full:
+            raise Trouble(f"less than {ROOM // 1_000_000} MB were free in {tempfile.gettempdir()}")
+        if done["success"] or watch.late:
+            break
+        log, at = f"{done.get('log')}{done.get('error')}", RunNeeded.at
+        ended = re.search("Kernel died|DeadKernelError|CellTimeoutError", log)
+        if at is None or at in RunNeeded.left_out or not (ended or watch.reason):
+            lines = [line.strip() for line in log.splitlines() if "Error" in line and "Traceback" not in line]
+            raise Trouble(lines[-1][:200] if lines else "nbgrader failed")
+        stuck = f"it ran longer than {watch.limits.cell_seconds} s and could not be interrupted"
+        crashed = "its code ended or crashed the kernel"
+        RunNeeded.left_out[at] = watch.reason or (stuck if "CellTimeoutError" in log else crashed)
+    found = {
+        "marks": {},
+        "notes": {},
+        "shown": {},
+        "reason": "" if done["success"] else watch.reason,
+        "lacks": False,
+    }
+    with Gradebook(api.coursedir.db_url) as gradebook:
+        for cell in gradebook.find_notebook(name, name).grade_cells:
+            found["marks"][cell.name] = [0.0, cell.max_score]
+        if not found["reason"]:
+            for grade in gradebook.find_submission_notebook(name, name, STUDENT).grades:
+                found["marks"][grade.name][0] = grade.score
+    if not found["reason"]:
+        path = Path(api.coursedir.root) / "autograded" / STUDENT / name / f"{name}.ipynb"
+        _tell(found, json.loads(path.read_text(encoding="utf-8"))["cells"])
+    return found
+
+
+def _settings(place: Place, limits: Limits) -> Config:
+    """nbgrader's settings, and the kernel behind the sandbox instead of the plain one."""
+    kernel = {
+        "own": str(place.own),
+        "user": place.user,
+        "hide": place.hide,
+        "keep": place.keep,
+        "isolated": place.isolated,
+        "disk": int(limits.gigabytes * 1e8),
+        "python": place.python,
+        "memory": int(limits.gigabytes * 1e9),
+        "environment": {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "POSENC_STRICT": "1",
+        },
+    }
+    wanted = place.course / "sandbox.json"
+    wanted.write_text(json.dumps(kernel))
+    argv = [place.python, "-I", "-S", sandbox.__file__, str(wanted), "{connection_file}"]
+    spec = place.course / "data" / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    words = {"display_name": "Python 3", "language": "python", "interrupt_mode": "message"}
+    spec.write_text(json.dumps(words | {"argv": argv}))
+    os.environ["JUPYTER_PATH"] = f"{place.course / 'data'}:{VENV}/share/jupyter"
+    settings = configuration(place.course)
+    settings.ClearOutput.enabled = True
+    steps = [RunNeeded if step is Execute else step for step in Autograde().autograde_preprocessors]
+    settings.Autograde.autograde_preprocessors = steps
+    settings.RunNeeded.timeout = limits.cell_seconds
+    settings.RunNeeded.error_on_timeout = {
+        "ename": "CellTimeoutError",
+        "evalue": f"it ran longer than {limits.cell_seconds} s",
+        "traceback": [],
+    }
+    settings.ConnectionFileMixin.transport = "ipc"  # files, since the kernel may have no network
+    settings.ConnectionFileMixin.connection_file = str(place.own / "run" / "kernel.json")
+    return settings
+
+
+def _tell(found: dict, cells: list[dict]) -> None:
+    """Note for each check that failed why, what was answered, and whether a name was missing."""
+    answers: dict = {}
+    for cell in cells:
+        role = cell["metadata"].get("nbgrader", {})
+        errors = [output for output in cell.get("outputs", ()) if output["output_type"] == "error"]
+        name = role.get("grade_id", "").removeprefix("check_")
+        if role.get("solution"):
+            answers[name] = "".join(cell["source"]), errors
+        elif role.get("grade") and errors:
+            source, earlier = answers.get(name, ("", []))
+            error = earlier[-1] if earlier and errors[-1]["ename"] == "NameError" else errors[-1]
+            told = ": ".join(filter(None, [error["ename"], error["evalue"].strip()]))
+            found["lacks"] |= bool(re.search(r"\b(NameError|KeyError)\b", told))
+            plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error["traceback"]))
+            found["shown"][role["grade_id"]] = [source[:20_000], plain[-10_000:]]
+            quiet = error["ename"] in ("AssertionError", "Ended", "CellTimeoutError") and error["evalue"]
+            first = (error["evalue"] if quiet else told).strip().partition("\n")[0][:200]
+            found["notes"][role["grade_id"]] = first.removeprefix(f"{name}: ")
+
+
+def run(place: Place, name: str, limits: Limits) -> dict:
+    """Grade in a process of its own. What is printed goes into a file."""
+    with (place.course / "log").open("w") as log:
+        for stream in (1, 2):
+            os.dup2(log.fileno(), stream)
+    return autograde(place, name, limits)

@@ -1,0 +1,380 @@
+"""Marks and feedback for a folder of submissions, or Moodle's or Canvas's zip: `make grade CHAPTER=04 FROM=folder`.
+
+A submission is a notebook NAME.ipynb in the folder, or a folder NAME with the chapter's notebook and whatever it
+imports. Each is graded in a process of its own, several at once, and leaves its result in
+classroom/graded/04_name/results. Started again, only what is new or changed is graded. Trouble of the grader or the
+machine gives no mark and leaves no result, so that the next run tries again. In the end there are
+
+    classroom/graded/04_name/marks.csv      a line for each submission, with the reason where a mark is missing
+    classroom/graded/04_name/feedback/      a page for each
+    classroom/graded/04_name/gradebook.db   the same marks for nbgrader's own tools
+    classroom/graded/04_name/moodle.csv     and moodle.zip, or canvas.csv and .zip: what the platform takes back
+"""
+
+import argparse
+import copy
+import hashlib
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from classroom import platforms, release, sandbox, workplace
+from classroom.marks import as_text, failure, mark, no_mark, page, write_gradebook, write_marks
+from classroom.release import CLASSROOM, ROOT, ClassroomError
+from classroom.submissions import BIGGEST, MOST, Submission, find_submissions
+from courseware import install, notebooks
+
+FIRST_USER = 50_000  # as root, submissions run under the user numbers from here on
+
+
+# ------------------------------------------------------------ one submission
+
+
+def tidy(notebook: NotebookNode, released: NotebookNode) -> None:
+    """Give each cell the role that it was released with, and no other metadata, whatever the submission says.
+
+    Of a cell that was duplicated the last keeps its role, as it is the last that counts when all are run. A check
+    that is missing is put at the end.
+    """
+    roles = {
+        cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader
+        for cell in released.cells
+        if "nbgrader" in cell.metadata
+    }
+    for cell in reversed(notebook.cells):
+        claimed = cell.metadata.get("nbgrader", {})
+        role = roles.pop(claimed.get("grade_id"), None) if isinstance(claimed, dict) else None
+        cell.metadata = nbformat.from_dict({"nbgrader": role} if role else {})
+    for cell in released.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") in roles and cell.metadata.nbgrader.get("grade"):
+            notebook.cells.append(copy.deepcopy(cell))
+
+
+def lay_out(submission: Submission, base: Path, kernels: Path, number: int, template: Path):
+    """The folders in which a submission is graded; the first is nbgrader's, the second the kernel's.
+
+    Args:
+        template: the notebook as it was released, in a folder with its name, beside the gradebook.
+
+    Raises:
+        ClassroomError: there is no notebook, it is none, or all of it is too big.
+    """
+    course, own, name = base / str(number), kernels / str(number), template.stem
+    files = dict(submission.files())
+    if submission.notebook is None:
+        raise ClassroomError(submission.fault or f"there is no notebook {name}.ipynb in the folder")
+    size = sum(path.stat().st_size for path in [submission.notebook, *files.values()])
+    if size > BIGGEST:
+        raise ClassroomError(f"it has {size // 1_000_000} MB; {BIGGEST // 1_000_000} are the most")
+    content, released = submission.notebook.read_bytes(), nbformat.read(template, as_version=4)
+    if content.count(b'"cell_type"') > MOST:
+        raise ClassroomError(f"it has more than {MOST} cells")
+    try:
+        notebook = nbformat.reads(content.decode(), as_version=4)
+        nbformat.validate(notebook)
+        tidy(notebook, released)
+    except Exception as error:  # noqa: BLE001  a file can be anything
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise ClassroomError(f"it is not a notebook that can be read: {reason[0][:100]}") from None
+    handed_in = course / "submitted" / "submission" / name / f"{name}.ipynb"
+    handed_in.parent.mkdir(parents=True)
+    shutil.copy(template.parents[2] / "gradebook.db", course)
+    nbformat.write(notebook, handed_in)
+    shutil.copytree(kernels / "home", own / "home")
+    for folder in ("work", "tmp", "run", "given"):
+        (own / folder).mkdir()
+    for beside, path in files.items():
+        (own / "work" / beside).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, own / "work" / beside)
+    return course, own
+
+
+# --------------------------------------------------------------- all of them
+
+
+def new_template(source: Path, folder: Path) -> Path:
+    """The notebook as it is released, and in the folder a gradebook that knows it and nobody's marks."""
+    inside = folder / "source" / source.stem / source.name
+    inside.parent.mkdir(parents=True)
+    shutil.copy(source, inside)
+    release.generate(folder, source.stem)
+    return folder / "release" / source.stem / source.name
+
+
+def points(released: Path) -> dict[str, float]:
+    """The points of each check."""
+    roles = (cell.metadata.get("nbgrader", {}) for cell in nbformat.read(released, as_version=4).cells)
+    return {role["grade_id"]: float(role["points"]) for role in roles if role.get("grade")}
+
+
+class Grader:
+    """Grades the submissions of one assignment, several at once, and remembers what is done.
+
+    Args:
+        source: the teacher's notebook.
+        template: the notebook as released, below the folder of a gradebook without marks.
+        graded: the folder of the results.
+        hide: what the submissions must not see.
+        limits: what one submission may take.
+    """
+
+    def __init__(self, source: Path, template: Path, graded: Path, hide: list[Path], limits):
+        self.name, self.source, self.template = source.stem, source, template
+        self.graded, self.limits, self.points = graded, limits, points(template)
+        (graded / "results").mkdir(parents=True, exist_ok=True)
+        self.hide = tuple(
+            os.path.realpath(p) for p in [*hide, ROOT, tempfile.gettempdir(), Path.home(), "/dev/shm"]
+        )
+        self.isolated = os.environ.get("SANDBOX") != "none"
+        if self.isolated and (problem := sandbox.missing()):
+            raise ClassroomError(problem)
+        closed = [] if self.isolated or os.geteuid() != 0 else _closed(*self._needs())
+        if closed:
+            raise ClassroomError(
+                f"With SANDBOX=none, root runs each submission as a user of its own, and {closed[0]} is closed to them. "
+                f"Open it (chmod o+x {closed[0]}), or grade as an ordinary user."
+            )
+
+    def _needs(self) -> list[str]:
+        """What a submission must be able to read: the environment, the course and Python."""
+        python = os.path.realpath(install.PYTHON)
+        needs = [install.VENV, ROOT / "src" / "posenc", Path(python).parents[1]]
+        return [os.path.realpath(path) for path in needs]
+
+    def result(self, submission: Submission) -> Path:
+        return self.graded / "results" / f"{submission.student}.json"
+
+    def done(self, submission: Submission) -> dict | None:
+        """The result of an earlier run, if neither the submission nor the assignment has changed since."""
+        try:
+            result = json.loads(self.result(submission).read_text())
+            return result if result.get("of") == self._fingerprint(submission) else None
+        except (OSError, ValueError):
+            return None
+
+    def _fingerprint(self, submission: Submission) -> str:
+        return hashlib.sha256(self.source.read_bytes() + submission.fingerprint().encode()).hexdigest()
+
+    def grade(self, submissions: list[Submission], *, workers: int) -> Iterator[tuple[Submission, dict]]:
+        """Grade them; each with its result, as they end."""
+        from classroom import autograde  # noqa: F401  once, before the forks
+
+        with workplace.workplace() as folder:
+            base, kernels = folder / "base", folder / "run"
+            folder.chmod(0o711)
+            base.mkdir(mode=0o700)
+            (kernels / "home").mkdir(parents=True)
+            kernels.chmod(0o711)
+            first_home = os.environ | {"HOME": str(kernels / "home")}
+            fonts = [install.PYTHON, "-c", "import matplotlib.font_manager"]  # makes a cache, in half a second
+            subprocess.run(fonts, env=first_home, check=False)
+            yield from self._grade(submissions, base, kernels, workers)
+
+    def _grade(self, submissions: list[Submission], base: Path, kernels: Path, workers: int):
+        fork = multiprocessing.get_context("fork")
+        running: dict = {}
+        waiting = list(enumerate(submissions))
+        try:
+            while waiting or running:
+                while waiting and len(running) < workers:
+                    number, submission = waiting.pop(0)
+                    process = fork.Process(target=self._one, args=(submission, base, kernels, number))
+                    process.start()
+                    running[process] = submission, time.monotonic(), number
+                multiprocessing.connection.wait([process.sentinel for process in running], timeout=1)
+                for process, (submission, start, number) in list(running.items()):
+                    if process.is_alive() and time.monotonic() < start + self.limits.seconds + 60:
+                        continue
+                    _end(process, kernels / str(number))
+                    del running[process]
+                    try:
+                        found = json.loads((base / f"{number}.json").read_text())
+                    except (OSError, ValueError):
+                        found = no_mark(self.points, "its grader died")
+                    yield submission, self._keep(submission, found, start)
+                    workplace.remove(kernels / str(number), base / str(number))
+        finally:
+            for process, (_, _, number) in running.items():
+                _end(process, kernels / str(number))
+
+    def _one(self, submission: Submission, base: Path, kernels: Path, number: int) -> None:
+        """In a process of its own: grade, and leave the result as JSON."""
+        from classroom import autograde
+
+        workplace.adopt()
+        try:
+            if submission.trouble:
+                raise OSError(submission.trouble)
+            course, own = lay_out(submission, base, kernels, number, self.template)
+            found = autograde.run(self._place(autograde, course, own, number), self.name, self.limits)
+        except ClassroomError as error:
+            found = failure(self.points, str(error))
+        except Exception as error:  # noqa: BLE001  whatever it is, the student has not done it
+            found = no_mark(self.points, ascii(f"{type(error).__name__}: {error}")[1:-1][:300])
+        finally:
+            workplace.end_below()  # a daemon too, where there is no sandbox to end with
+        notebooks.write(base / f"{number}.json", json.dumps(found))
+
+    def _place(self, autograde, course: Path, own: Path, number: int):
+        keep = [path for path in self._needs() if any(path.startswith(f"{folder}/") for folder in self.hide)]
+        return autograde.Place(
+            course=course,
+            own=own,
+            user=FIRST_USER + number if os.geteuid() == 0 else 0,
+            hide=self.hide,
+            keep=(str(own), *keep),
+            isolated=self.isolated,
+            python=os.path.join(os.path.realpath(install.VENV), "bin", "python"),
+        )
+
+    def _keep(self, submission: Submission, found: dict, start: float) -> dict:
+        """Store a result, unless it says nothing about the submission."""
+        found["seconds"] = round(time.monotonic() - start, 1)
+        if "trouble" not in found:
+            try:
+                notebooks.write(
+                    self.result(submission), json.dumps(found | {"of": self._fingerprint(submission)})
+                )
+            except OSError as error:
+                return no_mark(self.points, str(error)) | {"seconds": found["seconds"]}
+        return found
+
+
+def _closed(*paths: str) -> list[Path]:
+    """The folders on the way to these that not every user may enter."""
+    folders = dict.fromkeys(folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)])
+    return [folder for folder in folders if not folder.stat().st_mode & stat.S_IXOTH]
+
+
+def _end(process: multiprocessing.Process, own: Path) -> None:
+    """End a grader and all that it started; where it was killed, what it started is found by its home."""
+    if process.is_alive():
+        os.kill(process.pid, signal.SIGSTOP)  # it starts no more
+        workplace.end_below(process.pid)
+        process.kill()
+    process.join()
+    workplace.end_in(own)
+
+
+def kept_from(isolated: bool) -> str:
+    """What the submissions are kept from, in a sentence for the teacher."""
+    user = "a user of their own each" if os.geteuid() == 0 else "your user"
+    if isolated:
+        return f"Submissions run behind bubblewrap, as {user}: no network, and none of the class's files or yours."
+    return f"SANDBOX=none: submissions run as {user}, HAVE the network and can read and change what that user can."
+
+
+def _count(word: str) -> int:
+    if not word.isdigit() or int(word) < 1:
+        raise argparse.ArgumentTypeError(
+            f"JOBS is the number of submissions graded at once, 1 or more, not {word}"
+        )
+    return int(word)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="make grade", description=__doc__.partition("\n")[0])
+    parser.add_argument("chapter")
+    parser.add_argument("folder")
+    parser.add_argument("--classroom", type=Path, default=CLASSROOM)
+    parser.add_argument("--workers", type=_count, default=os.cpu_count())
+    parser.add_argument("--cell-seconds", type=int, default=30)
+    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--gigabytes", type=float, default=2.0)
+    given = parser.parse_args(arguments)
+    try:
+        with workplace.workplace() as scratch:
+            grade(given, scratch)
+    except (ClassroomError, notebooks.BuildError, OSError) as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. The same command again goes on from here.")
+
+
+def grade(given: argparse.Namespace, scratch: Path) -> None:
+    """Grade what is left, and write the marks of all."""
+    from tqdm import tqdm
+
+    from classroom.autograde import Limits
+
+    path = release.chapter(given.chapter)
+    folder, handed_in = Path(given.folder).resolve(), None
+    if not given.folder or not folder.exists():
+        raise ClassroomError(
+            f"FROM is the folder of the submissions, or Moodle's or Canvas's zip; there is no {given.folder!r}."
+        )
+    classroom = given.classroom.resolve()
+    source = classroom / "source" / path.stem / path.name
+    if not source.exists():
+        release.assignment(path, classroom)
+    if folder.is_file():
+        handed_in = platforms.unpack(folder, scratch / "unpacked")
+        folder = scratch / "unpacked"
+    submissions, lines = find_submissions(folder, path.stem)
+    if handed_in:
+        lines = [*handed_in.lines, *lines]
+        submissions = [_as_unpacked(submission, handed_in) for submission in submissions]
+    if not submissions:
+        raise ClassroomError(f"{given.folder} holds no submission: neither a notebook nor a folder.")
+    limits = Limits(cell_seconds=given.cell_seconds, seconds=given.seconds, gigabytes=given.gigabytes)
+    graded = classroom / "graded" / path.stem
+    template = new_template(source, scratch / "template")
+    grader = Grader(source, template, graded, [classroom, folder], limits)
+    print(kept_from(grader.isolated))
+    results = {submission.student: grader.done(submission) for submission in submissions}
+    left = [submission for submission in submissions if results[submission.student] is None]
+    if len(left) < len(submissions):
+        print(
+            f"{len(submissions) - len(left)} of {len(submissions)} were graded before and have not changed."
+        )
+    bar = tqdm(total=len(submissions), initial=len(submissions) - len(left), unit="submission")
+    with bar, closing(grader.grade(left, workers=given.workers)) as results_as_they_come:
+        for submission, result in results_as_they_come:  # closed, it ends what is still running
+            results[submission.student] = result
+            line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
+            tqdm.write(line.rstrip())
+            bar.update()
+    by_hand = write_gradebook(graded / "gradebook.db", template, results)
+    status = {key: student.status for key, student in handed_in.students.items()} if handed_in else {}
+    write_marks(graded / "marks.csv", results, isolated=grader.isolated, status=status)
+    (graded / "feedback").mkdir(exist_ok=True)
+    for student, result in results.items():
+        notebooks.write(graded / "feedback" / f"{student}.html", page(student, path.stem, result))
+    if handed_in:
+        lines += platforms.write_back(handed_in, graded, path.stem, results)
+    for line in lines:
+        print(line)
+    if by_hand:
+        print(f"{by_hand} points or comments given by hand in the gradebook were kept")
+    print(f"marks     {graded / 'marks.csv'}\nfeedback  {graded / 'feedback'}")
+    unmarked = [student for student, result in results.items() if "trouble" in result]
+    if unmarked:
+        raise ClassroomError(
+            f"{len(unmarked)} have no mark, and it is not their fault (marks.csv says why): {', '.join(unmarked[:10])}"
+            f"{' …' if len(unmarked) > 10 else ''}. The same command tries them again."
+        )
+
+
+def _as_unpacked(submission: Submission, handed_in: platforms.HandedIn) -> Submission:
+    """With what is wrong with the zip's part of it."""
+    fault, trouble = (each.get(submission.student, "") for each in (handed_in.faults, handed_in.troubles))
+    return replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

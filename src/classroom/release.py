@@ -1,0 +1,249 @@
+"""An assignment from a chapter: `python -m classroom.release 04`, or `make assignment CHAPTER=04`.
+
+It makes a course folder of nbgrader, `classroom`:
+
+    source/04_name/     the teacher's notebook, with solutions, points and hidden tests
+    release/04_name/    the students' notebook, and beside it the same as a zip
+    nbgrader_config.py  for those who go on with nbgrader's own tools
+
+The students' notebook is the chapter without its solutions, and without links to what is not in the folder. A source
+that is there already is kept, so that a teacher may change points and tests; delete it to start again from the
+chapter. What else is handed out, or held back, is decided anew each time: --worked puts the worked functions beside
+the notebook, --hints 1 limits the hints.
+"""
+
+import argparse
+import ast
+import copy
+import os
+import re
+import shutil
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+from nbformat import NotebookNode, from_dict
+
+from courseware import notebooks
+from courseware.dependencies import used
+
+ROOT = Path(__file__).resolve().parents[2]
+HIDDEN = Path(__file__).with_name("hidden")
+CLASSROOM = ROOT / "classroom"
+LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
+WORKED = "worked_solutions"  # the module from which `use` takes what is not answered
+STUB = 'raise NotImplementedError("your turn")'
+
+CONFIG = '''"""The settings under which this course's assignments are made and graded."""
+
+from classroom.release import nbgrader_settings
+
+c = get_config()  # noqa: F821
+for section, values in nbgrader_settings().items():
+    c[section].update(values)
+'''
+
+
+class ClassroomError(Exception):
+    """What is wrong and what to do, in a sentence for the teacher."""
+
+
+def nbgrader_settings() -> dict[str, dict]:
+    """What differs from nbgrader's defaults when an assignment is made and when its feedback is written."""
+    return {
+        "ClearSolutions": {"code_stub": {"python": STUB}},
+        # Learners take the # from a hint; a changed check is restored before it gives marks.
+        "LockCells": {f"lock_{kind}_cells": False for kind in ("grade", "solution", "readonly")},
+        "ClearOutput": {"enabled": False},
+        "OverwriteCells": {"add_missing_cells": True},
+    }
+
+
+def chapter(number: str) -> Path:
+    """The notebook with this number.
+
+    Raises:
+        ClassroomError: there is none.
+    """
+    paths = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+    for path in paths:
+        if number and path.name.startswith(number.zfill(2)):
+            return path
+    names = ", ".join(path.stem for path in paths)
+    raise ClassroomError(f"CHAPTER is the number of a chapter, as in CHAPTER=01. There are: {names}.")
+
+
+# ------------------------------------------------------------------ source
+
+
+def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNode:
+    """The notebook that nbgrader makes the students' from.
+
+    Each stub gets its solution, to be cut out again, and each check its points and the hidden tests. What was
+    the solution's cell chooses between the answer and the course's own solution, as in the chapter.
+
+    Args:
+        notebook: a chapter; stays as it is.
+        tests: for each exercise a function of its name that raises where an answer is wrong, as source.
+
+    Raises:
+        ClassroomError: an exercise has no hidden tests, or its solution is not one function like its stub.
+    """
+    source = copy.deepcopy(notebook)
+    exercise = check = None
+    for cell in source.cells:
+        tags = cell.metadata.get("tags", ())
+        if cell.cell_type == "markdown":
+            cell.source = LINK.sub(r"\1", cell.source)
+        elif "exercise" in tags:
+            exercise, name, points = cell, cell.metadata.ex.id, cell.metadata.ex.points
+        elif "check" in tags:
+            check = cell
+        elif "solution" in tags:
+            if name not in tests:
+                raise ClassroomError(f"{name} has no hidden tests in src/classroom/hidden.")
+            exercise.source = _with_solution(exercise.source, cell.source, name)
+            exercise.metadata.nbgrader = _role(name, solution=True)
+            check.source += _hidden_region(name, tests[name])
+            check.metadata.nbgrader = _role(f"check_{name}", grade=True, locked=True, points=points)
+            cell.source = f'{name} = use("{name}", {name})'
+    return source
+
+
+def _role(name: str, **role: object) -> NotebookNode:
+    plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
+    return from_dict(plain | {"grade_id": name} | role)
+
+
+def _with_solution(stub: str, solution: str, name: str) -> str:
+    """The stub with the body of the solution in place of the line that raises."""
+    (asked,) = (node for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef))
+    functions = [node for node in ast.parse(solution).body if isinstance(node, ast.FunctionDef)]
+    if len(functions) != 1 or [a.arg for a in functions[0].args.args] != [a.arg for a in asked.args.args]:
+        raise ClassroomError(f"the solution of {name} is not one function with the arguments of its stub.")
+    body = functions[0].body
+    lines = "\n".join(solution.split("\n")[body[0].lineno - 1 : body[-1].end_lineno])
+    region = f"    ### BEGIN SOLUTION\n{lines}\n    ### END SOLUTION"
+    return stub.replace(f"    {STUB}", region)
+
+
+def _hidden_region(name: str, test: str) -> str:
+    """What stands in a check's cell for the grader alone. A learner may have given max or sum another value."""
+    test = re.sub(rf"^def {name}\(", f"def test_{name}(", test, flags=re.MULTILINE)
+    lines = ["", "### BEGIN HIDDEN TESTS", "from builtins import *", "", "", test, "", ""]
+    return "\n".join([*lines, f"test_{name}({name})", "### END HIDDEN TESTS"])
+
+
+def hidden_tests(path: Path) -> dict[str, str]:
+    """The hidden tests of a chapter, from the module named like it: exercise → source of its test.
+
+    Raises:
+        ClassroomError: there is no such module.
+    """
+    module = HIDDEN / f"{path.stem.partition('_')[2]}.py"
+    if not module.exists():
+        raise ClassroomError(f"{path.stem} has no hidden tests: {module.name} is missing.")
+    text = module.read_text(encoding="utf-8")
+    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+    return {node.name: textwrap.dedent(ast.get_source_segment(text, node)) for node in functions}
+
+
+# ----------------------------------------------------------------- release
+
+
+def configuration(folder: Path):
+    """nbgrader's settings for a course folder."""
+    from sqlalchemy.exc import SAWarning
+    from traitlets.config import Config
+
+    warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader 0.9 was written for an older SQLAlchemy
+    settings = nbgrader_settings() | {"CourseDirectory": {"root": str(folder), "course_id": ""}}
+    return Config({section: Config(values) for section, values in settings.items()})
+
+
+def generate(folder: Path, name: str) -> None:
+    """Let nbgrader make the release from the source, and note the points in the folder's gradebook."""
+    from nbgrader.apps import NbGraderAPI
+
+    os.environ["PATH"] = (
+        f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # nbgrader calls alembic by its name
+    )
+    done = NbGraderAPI(config=configuration(folder)).generate_assignment(name)
+    if not done["success"]:
+        raise ClassroomError(f"nbgrader could not make {name}:\n{done['log']}{done.get('error') or ''}")
+
+
+def worked_solutions(source: NotebookNode) -> str:
+    """The module of the worked functions: the answers of the teacher's notebook, and the imports that they need."""
+    answers = [cell.source for cell in source.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    needed, imports = set().union(*map(used, answers)), []
+    for cell in (cell for cell in source.cells if cell.cell_type == "code"):
+        for node in ast.parse(cell.source).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                node.names = [
+                    name for name in node.names if (name.asname or name.name).partition(".")[0] in needed
+                ]
+                imports += [ast.unparse(node)] if node.names else []
+    functions = (re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", answer).rstrip() for answer in answers)
+    return "\n\n\n".join(["\n".join(imports), *functions]) + "\n"
+
+
+def limit_hints(notebook: NotebookNode, most: int) -> None:
+    """Let the cell that imports `hint` say how many an exercise has at most: without this cell there are none."""
+    for cell in notebook.cells:
+        if re.search(r"^from posenc.lesson.exercises import .*\bhint\b", cell.source, re.MULTILINE):
+            cell.source = f'import os\n\n{cell.source}\n\nos.environ["POSENC_HINTS"] = "{most}"'
+
+
+def assignment(
+    path: Path, classroom: Path = CLASSROOM, *, worked: bool = False, hints: int | None = None
+) -> Path:
+    """Make the assignment of a chapter; the folder of the students' notebook.
+
+    Args:
+        path: the chapter.
+        classroom: the course folder.
+        worked: whether the worked functions are put beside the students' notebook.
+        hints: how many an exercise gives at most; all of them unless given.
+    """
+    name = path.stem
+    source = classroom / "source" / name / path.name
+    if not source.exists():
+        source.parent.mkdir(parents=True, exist_ok=True)
+        notebook = teachers_source(notebooks.read(path), hidden_tests(path))
+        source.write_text(notebooks.text(notebook), encoding="utf-8")
+    (classroom / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+    generate(classroom, name)
+    release = classroom / "release" / name
+    if worked:
+        notebooks.write(release / f"{WORKED}.py", worked_solutions(notebooks.read(source)))
+    if hints is not None:
+        students = notebooks.read(release / path.name)
+        limit_hints(students, hints)
+        notebooks.write(release / path.name, notebooks.text(students))
+    shutil.make_archive(str(release), "zip", release)
+    return release
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="make assignment", description=__doc__.partition("\n")[0])
+    parser.add_argument("chapter")
+    parser.add_argument("--classroom", type=Path, default=CLASSROOM)
+    parser.add_argument("--worked", action="store_true")
+    parser.add_argument("--hints", type=int, choices=range(10))
+    given = parser.parse_args(arguments)
+    try:
+        path = chapter(given.chapter)
+        kept = (given.classroom / "source" / path.stem / path.name).exists()
+        release = assignment(path, given.classroom.resolve(), worked=given.worked, hints=given.hints)
+    except (ClassroomError, notebooks.BuildError) as error:
+        sys.exit(str(error))
+    source = release.parents[1] / "source" / path.stem
+    handed_out = f", with the worked functions in {WORKED}.py" if given.worked else ""
+    print(f"for students     {release}, and {release.name}.zip beside it{handed_out}")
+    print(f"for the teacher  {source}{', kept as it was: delete it to start anew' if kept else ''}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,151 @@
+"""A guess before the measurement: `predict` asks, and `compare` of what it returns answers."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+
+import ipywidgets as widgets
+from IPython.display import display
+
+from posenc.lesson.claims import require_line
+
+
+class Guess:
+    """A question with buttons for its options, and the lines below that compare the choice with what was measured.
+
+    Attributes:
+        question, options, several: as given to `predict`.
+        chosen: the options that are chosen now.
+        buttons: one for each option; a button's text says whether it is chosen.
+    """
+
+    def __init__(self, question: str, options: Sequence[str], several: bool) -> None:
+        self.question, self.options, self.several = question, tuple(options), several
+        self.buttons = [
+            widgets.ToggleButton(
+                description=option, tooltip=option, layout=widgets.Layout(width="auto", max_width="100%")
+            )
+            for option in self.options
+        ]
+        self._lines: list[_Comparison] = []
+        self._exclusive = False  # one choice is taking the place of another
+        for button in self.buttons:
+            button.observe(self._choose, "value")
+        self._write()
+        many = " Choose all that apply." if several else ""
+        asked = widgets.HTML(f"<strong>{html.escape(question)}</strong>{many}")
+        self.view = widgets.VBox(
+            [asked, *self.buttons],
+            layout=widgets.Layout(align_items="flex-start"),
+        )
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        return tuple(option for option, button in zip(self.options, self.buttons) if button.value)
+
+    def compare(self, *measured: str) -> None:
+        """Show what was measured, beside what is chosen above; the line follows the choice.
+
+        Args:
+            measured: the options that turned out to be right.
+
+        Raises:
+            ValueError: nothing was measured, or it is none of the options.
+        """
+        for answer in measured:
+            if answer not in self.options:
+                raise ValueError(f"{answer!r} is none of the options: {', '.join(map(repr, self.options))}")
+        if not measured:
+            raise ValueError("nothing was measured: pass the options that turned out to be right")
+        line = _Comparison(self, measured)
+        self._lines.append(line)
+        display(line)
+
+    def _choose(self, change: Mapping) -> None:
+        if self._exclusive:
+            return
+        if change["new"] and not self.several:
+            self._exclusive = True
+            try:
+                for button in self.buttons:
+                    button.value = button is change["owner"]
+            finally:
+                self._exclusive = False
+        self._write()
+
+    def _write(self) -> None:
+        """State the choice in the buttons' own text, for those who don't see or hear it otherwise."""
+        empty, full = "☐☑" if self.several else "○●"
+        for option, button in zip(self.options, self.buttons):
+            button.description = f"{full if button.value else empty} {option}"
+        for line in self._lines:
+            line.write()
+
+    def __repr__(self) -> str:
+        sign = "☐" if self.several else "○"
+        return "\n".join([self.question, *(f"  {sign} {option}" for option in self.options)])
+
+    def _repr_mimebundle_(self, **_: object) -> dict:
+        sign = "☐" if self.several else "○"
+        items = "".join(
+            f'<li style="list-style:none">{sign} {html.escape(option)}</li>' for option in self.options
+        )
+        written = f"<p><strong>{html.escape(self.question)}</strong></p><ul>{items}</ul>"
+        return self.view._repr_mimebundle_() | {"text/plain": repr(self), "text/html": written}
+
+
+class _Comparison:
+    """One line: what was said and what was measured."""
+
+    def __init__(self, guess: Guess, measured: Sequence[str]) -> None:
+        self.guess, self.measured = guess, measured
+        self.view = widgets.HTML()
+        self.write()
+
+    def write(self) -> None:
+        self.view.value = self._html()
+
+    def _html(self) -> str:
+        return f'<div role="status" style="font-size:var(--jp-content-font-size1, 14px)">{html.escape(repr(self))}</div>'
+
+    def __repr__(self) -> str:
+        said = f"You said: {self._list(self.guess.chosen)}. " if self.guess.chosen else ""
+        return f"{said}Measured: {self._list(self.measured)}."
+
+    def _list(self, answers: Sequence[str]) -> str:
+        comma = "; " if any("," in option for option in self.guess.options) else ", "
+        return comma.join(option.rstrip(".") for option in self.guess.options if option in answers)
+
+    def _repr_mimebundle_(self, **_: object) -> dict:
+        return self.view._repr_mimebundle_() | {"text/plain": repr(self), "text/html": self._html()}
+
+
+_guesses: dict[tuple, Guess] = {}
+
+
+def predict(question: str, options: Sequence[str], several: bool = False) -> Guess:
+    """Ask before the measurement; `compare` of what is returned answers after it.
+
+    Args:
+        question: one line.
+        options: two or more, of which none is chosen at first. Asked again, the question keeps its choice.
+        several: whether more than one may be chosen.
+
+    Raises:
+        TypeError: question or options are no texts.
+        ValueError: the question is empty, or there are not two different options.
+    """
+    if isinstance(options, str):
+        raise TypeError("options is a text: pass a list of them")
+    for words in (question, *options):
+        require_line("question" if words is question else "option", words)
+    if not question.strip() or not all(option.strip() for option in options):
+        raise ValueError("the question or an option is empty")
+    if len(options) < 2 or len(set(options)) != len(options):
+        raise ValueError(f"a question has two different options or more, not {list(options)}")
+    key = (question, *options, several)
+    if key not in _guesses:
+        _guesses[key] = Guess(question, options, several)
+    display(_guesses[key])
+    return _guesses[key]

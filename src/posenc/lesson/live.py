@@ -1,0 +1,412 @@
+"""A matplotlib figure with controls that answers within a few hundredths of a second.
+
+A `Live` draws its figure once, keeps the picture of all that stands still, and on each move draws only the
+artists that change. The frame goes as PNG into an image widget. There is no pyplot and no output widget.
+
+    figure = canvas()
+    axes = figure.add_subplot()
+    line, = axes.plot(x, x)
+    axes.set_ylim(-1, 1)
+
+    def update(frequency):
+        line.set_ydata(torch.sin(frequency * x))
+
+    Live(figure, update, moving={"line": line}, alt="A sine wave.",
+         controls={"frequency": slider("frequency", 1, 9, unit="per turn")})
+
+Conventions: limits, ticks and the layout stand still, unless a control is named in `relayout`. Text in a figure
+is shown as it is: a $ is a dollar sign, so write θ, √ and ² and no mathtext. `canvas` sets the size of all text, so
+a figure names none. Colours mean the same in every chapter; `palette` names them.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import itertools
+import struct
+import threading
+import warnings
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+import ipywidgets as widgets
+import matplotlib
+import numpy as np
+import torch
+import traitlets
+from IPython import get_ipython
+from IPython.display import display
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from posenc.lesson.controls import NAME_HANDLES, answer_beside_a_cell, ends, in_words
+
+TEXT = {"font.size": 9} | dict.fromkeys(
+    ["axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"], 9
+)
+TEXT |= dict.fromkeys(["legend.fontsize", "figure.titlesize", "figure.labelsize"], 9)
+
+WIDTH = 800  # of the picture on the page, in CSS pixels
+
+# One lock for all figures: callbacks run in threads of their own, and matplotlib is not made for two of them.
+_lock = threading.RLock()
+
+# The figures that follow each control, in the order in which they were made. The widget itself would stop calling
+# them at the first that raises.
+_followers: WeakKeyDictionary[widgets.Widget, WeakValueDictionary[int, Live]] = WeakKeyDictionary()
+_numbers = itertools.count()
+
+# What each cell of the notebook shows since it ran last: that run, and the figures, which stay alive with it.
+_shown: dict[str | None, tuple[str | None, list[Live]]] = {}
+
+
+def canvas(width: float = 8, height: float = 3.6) -> Figure:
+    """An empty white figure of width by height inches at 144 dots an inch, its layout constrained, its text small."""
+    matplotlib.rcParams.update(TEXT)
+    figure = Figure(figsize=(width, height), dpi=144, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+class _Picture(widgets.Image):
+    """An image with a text alternative: the page shows a tooltip only on a widget that has a description."""
+
+    description = traitlets.Unicode("").tag(sync=True)
+
+
+class Live:
+    """A figure whose moving artists follow its controls.
+
+    Args:
+        figure: made by `canvas`, with everything in it that stands still.
+        update: called with the value of every control, by name; it moves the artists.
+        moving: the artists that change, by name. They are drawn last, in ascending zorder, with the spines of
+            their axes.
+        controls: widgets made by `slider`, `choice`, `switch` and `text`, by name. Several figures may share one.
+        alt: what the picture shows, in words.
+        relayout: names of controls that change limits, ticks or anything else that is not in `moving`. Their
+            moves draw everything, which is slow.
+        together: the name of a switch → names of sliders. While it is on, a move of one of them moves the others
+            by as much, as far as all of them can go.
+
+    Attributes:
+        artists: the moving artists, by name.
+        controls: the controls, by name.
+        error: what the last move raised, or an empty string.
+        view: the widget that is shown.
+
+    Raises:
+        ValueError: alt is empty, or relayout or together names something that is no control.
+    """
+
+    def __init__(
+        self,
+        figure: Figure,
+        update: Callable[..., object],
+        *,
+        moving: Mapping[str, Artist],
+        controls: Mapping[str, widgets.Widget],
+        alt: str,
+        relayout: Collection[str] = (),
+        together: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> None:
+        if not alt.strip():
+            raise ValueError("alt is empty: say in words what the picture shows, for those who cannot see it")
+        for name in (*relayout, *together, *itertools.chain(*together.values())):
+            _require(controls, name)
+        self.figure, self.update, self.alt = figure, update, alt
+        self.relayout, self.together = relayout, together
+        self.artists, self.controls, self.error = dict(moving), dict(controls), ""
+
+        spines = [
+            spine
+            for artist in moving.values()
+            if artist.axes is not None
+            for spine in artist.axes.spines.values()
+        ]
+        self._layers = sorted(dict.fromkeys([*moving.values(), *spines]), key=Artist.get_zorder)
+        for artist in self._layers:
+            artist.set_animated(True)
+
+        self._layout_engine = figure.get_layout_engine()
+        self._background = None  # pixels of all that stands still
+        self._drawn: dict | None = None  # the values of the controls in the picture
+        self._stood: dict | None = self._values()  # the values of the controls after their last move
+        self._held = False  # the controls are being set, so don't follow each
+        self._number = next(_numbers)
+
+        self._image = _Picture(
+            format="png", tooltip=alt, layout=widgets.Layout(width=f"{WIDTH}px", max_width="100%")
+        )
+        self._message = widgets.HTML()
+        parts = [*self.controls.values(), self._image]
+        boxes = [n for n, part in enumerate(parts) if isinstance(part, widgets.Text)]
+        parts.insert(boxes[-1] + 1 if boxes else -1, self._message)  # what is wrong, where it was typed
+        if any(hasattr(control, "min") for control in self.controls.values()):
+            parts.append(widgets.HTML(NAME_HANDLES, layout=widgets.Layout(display="none")))
+        self.view = widgets.VBox(parts)
+        for control in self.controls.values():
+            answer_beside_a_cell(control)
+        self._follow_controls()
+
+    def set(self, **values: object) -> None:
+        """Move controls; the figure is drawn once.
+
+        Raises:
+            ValueError: there is no such control, or it did not take the value. What `update` raises is raised too.
+        """
+        for name in values:
+            _require(self.controls, name)
+        refused = []
+        with _lock:
+            if any(len(values.keys() & set(names)) > 1 for names in self.together.values()):
+                self._stood = None  # each goes where it is told to
+            with self._hold():
+                for name, value in values.items():
+                    control = self.controls[name]
+                    try:
+                        control.value = value
+                    except traitlets.TraitError:
+                        pass  # the control keeps its value, which is reported below
+                    if control.value != value:
+                        refused.append(f"{in_words(name, control)}, does not take {value!r}")
+            self._move()
+        if refused:
+            raise ValueError("; ".join(refused))
+
+    def sweep(self) -> int:
+        """Take every control but the text boxes to both its ends and back; how many frames that drew.
+
+        Raises:
+            AssertionError: a control changed no pixel, or back at the start the picture is another one.
+        """
+        frames = 0
+        for name, control in self.controls.items():
+            if isinstance(control, widgets.Text):
+                continue
+            start, before, seen = control.value, self.png(), []
+            for end in ends(control):
+                if end != control.value:
+                    self.set(**{name: end})
+                    seen.append(self.png())
+            if control.value != start:
+                self.set(**{name: start})
+                seen.append(self.png())
+            assert any(picture != before for picture in seen), f"{in_words(name, control)}: it moves nothing"
+            assert self.png() == before, f"{in_words(name, control)}: back there, the picture is another one"
+            frames += len(seen)
+        return frames
+
+    def png(self) -> bytes:
+        """The current frame."""
+        with _lock:
+            if not self._image.value:
+                self._move()
+            return self._image.value
+
+    def frames(self, states: Iterable[Mapping[str, object]]) -> Iterator[np.ndarray]:
+        """The picture at each of these values of controls; the controls and the page stay as they are.
+
+        Args:
+            states: values by name; a control that is not named stays at its value.
+
+        Yields:
+            the pixels, (height, width, 4). The next picture overwrites them.
+        """
+        try:
+            for state in states:
+                with self._reporting():
+                    self._set_artists(self._values() | state)
+                    pixels = self._pixels()
+                yield pixels
+        finally:
+            with self._reporting():
+                self._set_artists(self._values())
+                self._pixels()
+
+    def redraw(self) -> None:
+        """Draw the moving artists as they stand now, without asking the controls."""
+        with self._reporting():
+            self._draw()
+
+    @contextmanager
+    def watch(self) -> Iterator[Live]:
+        """Show the figure now, and keep the last frame that is drawn inside as the stored picture."""
+        self.png()
+        handle = display(self, display_id=True) if get_ipython() else None
+        try:
+            yield self
+        finally:
+            self.redraw()
+            if handle:
+                handle.update(self)
+
+    def __repr__(self) -> str:
+        controls = "; ".join(in_words(name, control) for name, control in self.controls.items())
+        return f"Figure: {self.alt}" + (f" Controls: {controls}." if controls else "")
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
+        self._note_where()
+        picture = base64.b64encode(self.png()).decode()
+        data = self.view._repr_mimebundle_() | {"image/png": picture, "text/plain": repr(self)}
+        return data, {"image/png": {"width": WIDTH, "alt": self.alt}}
+
+    def _follow_controls(self) -> None:
+        for control in dict.fromkeys(self.controls.values()):
+            if control not in _followers:
+                _followers[control] = WeakValueDictionary()
+                control.observe(_follow, "value")
+            _followers[control][self._number] = self
+
+    def _note_where(self) -> None:
+        """Keep what a cell shows. What it showed when it ran before, and no other cell shows, follows no more."""
+        cell, run = _running_cell()
+        last, figures = _shown.get(cell, (run, []))
+        if cell is None or run == last:
+            _shown[cell] = run, [*figures, self] if self not in figures else figures
+        else:
+            _shown[cell] = run, [self]
+            elsewhere = {id(each) for _, others in _shown.values() for each in others}
+            for gone in figures:
+                for control in gone.controls.values() if id(gone) not in elsewhere else ():
+                    _followers[control].pop(gone._number, None)
+        self._follow_controls()
+
+    def _values(self) -> dict[str, object]:
+        return {name: control.value for name, control in self.controls.items()}
+
+    def _move(self) -> None:
+        """Let the artists follow the controls and draw a frame."""
+        with _lock:
+            if self._held:
+                return
+            with self._reporting():
+                with self._hold():
+                    self._keep_together()
+                    values = None
+                    while values != (values := self._values()):
+                        self._stood = values
+                        self._set_artists(values)  # it may limit another control: then once more
+                self._draw()
+
+    def _keep_together(self) -> None:
+        """Let the sliders that are locked go as far as the one of them that was moved."""
+        for lock, names in self.together.items():
+            if not self._stood or not (self._stood[lock] and self.controls[lock].value):
+                continue
+            steps = {name: self.controls[name].value - self._stood[name] for name in names}
+            if sum(map(bool, steps.values())) == 1:
+                step = sum(steps.values())
+                for name in names:
+                    control, stood = self.controls[name], self._stood[name]
+                    step = min(max(step, control.min - stood), control.max - stood)
+                for name in names:
+                    self.controls[name].value = self._stood[name] + step
+
+    def _set_artists(self, values: Mapping[str, object]) -> None:
+        if self._drawn is None or any(values[name] != self._drawn[name] for name in self.relayout):
+            self._background = None
+        self._drawn = None  # until the update is through
+        self.update(**values)
+        self._drawn = dict(values)
+
+    def _draw(self) -> None:
+        self._image.value = _png(self._pixels())
+
+    def _pixels(self) -> np.ndarray:
+        if self._background is None:
+            self._draw_all()
+        drawing = self.figure.canvas
+        drawing.restore_region(self._background)
+        for artist in self._layers:
+            self.figure.draw_artist(artist)
+        return np.asarray(drawing.buffer_rgba())
+
+    def _draw_all(self) -> None:
+        for item in self.figure.findobj(Text):
+            item.set_parse_math(False)
+        for axes in self.figure.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                if axis.get_scale() != "linear":  # these write their tick labels in mathtext
+                    for label in axis.get_ticklabels(which="both"):
+                        label.set_parse_math(True)
+        self.figure.set_layout_engine(self._layout_engine)
+        self.figure.canvas.draw()
+        self.figure.set_layout_engine("none")  # stand still until the next full draw
+        self._background = self.figure.canvas.copy_from_bbox(self.figure.bbox)
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        self._held, held = True, self._held
+        try:
+            yield
+        finally:
+            self._held = held
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """What drawing needs around it; an error is shown under the figure and raised again."""
+        with _lock, torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from")
+            try:
+                yield
+            except Exception as error:
+                about = "" if type(error) is ValueError else f"{type(error).__name__}: "
+                self._show_error(" ".join(f"{about}{error}".split()))
+                raise
+            self._show_error("")
+
+    def _show_error(self, line: str) -> None:
+        self.error = line
+        style = "color: var(--jp-error-color1, #d32f2f); padding-left: min(198px, 30%)"
+        self._message.value = line and f'<div role="alert" style="{style}">{html.escape(line)}</div>'
+
+
+def still(figure: Figure, *, alt: str) -> Live:
+    """A figure without controls.
+
+    Args:
+        figure: made by `canvas`.
+        alt: what it shows, in words.
+    """
+    return Live(figure, lambda: None, moving={}, controls={}, alt=alt)
+
+
+def _running_cell() -> tuple[str | None, str | None]:
+    """The cell of the notebook that runs, as far as the page tells, and the message that made it run."""
+    parent = getattr(get_ipython(), "get_parent", dict)()
+    return parent.get("metadata", {}).get("cellId"), parent.get("header", {}).get("msg_id")
+
+
+def _follow(change: Mapping) -> None:
+    """Move all figures of a control, also those after one that raises."""
+    with ExitStack() as stack:
+        for figure in reversed([*_followers[change["owner"]].values()]):
+            stack.callback(figure._move)
+
+
+def _require(controls: Mapping, name: str) -> None:
+    if name not in controls:
+        raise ValueError(f"there is no control named {name!r}; there are: {', '.join(controls) or 'none'}")
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    """Pixels (height, width, 4) as PNG, without its filters: a third of the time that Pillow takes with them."""
+    height, width, channels = pixels.shape
+    rows = np.zeros(
+        (height, 1 + channels * width), np.uint8
+    )  # each row starts with the number of its filter, 0
+    rows[:, 1:] = pixels.reshape(height, -1)
+    small = zlib.compressobj(level=1, memLevel=7)  # its tables fit into the processor's cache
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits a channel, RGBA
+    chunks = {b"IHDR": header, b"IDAT": small.compress(rows) + small.flush(), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks.items()
+    )

@@ -1,0 +1,364 @@
+"""What the course costs, in tables: `python tests/bench.py` or `make bench`.
+
+    moves        a move of a control inside the kernel, for every figure that needs no data
+    rotations    a rotation on the CPU, beside its peers, in copies of the same bytes
+    imports      importing the helper, against importing what it needs
+    chapters     each chapter from its first cell to its last
+    browser      a key or a drag in a browser (Chromium); --delay 100 puts so many ms of round trip between
+    grading      submissions a minute (make load)
+
+Without a name the first four are made. CPU time is judged where it can be, since other work on the machine is not
+ours. A figure beyond its limit makes the bench fail; for one beyond its goal the table says what it would take.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import inspect
+import itertools
+import json
+import os
+import pkgutil
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import ipywidgets as widgets
+import torch
+from nbformat import NotebookNode, v4
+from torch import Tensor
+
+import posenc.chapters
+from courseware import notebooks
+from posenc.lesson.live import Live
+from posenc.rotary import LAYOUTS, angles, rotate
+
+
+def judged(value: float, goal: float, limit: float) -> str:
+    """What to write behind a figure that should be at most its goal, and must be at most its limit."""
+    if value > limit:
+        return f"  BEYOND THE LIMIT of {limit:g}"
+    return f"  the goal of {goal:g} takes {value / goal:.2f} times less" if value > goal else ""
+
+
+def percentiles(times: list[float]) -> tuple[float, float]:
+    """The median and the 95th percentile."""
+    return statistics.median(times), sorted(times)[int(0.95 * len(times))]
+
+
+# ------------------------------------------------------------------- moves
+
+
+def figure_functions(*, needing: bool = False) -> dict[str, Callable[..., Live]]:
+    """The public functions of all chapters that return a figure, by chapter and name; with needing, those too that
+    have to be given data."""
+    found = {}
+    for chapter in pkgutil.iter_modules(posenc.chapters.__path__):
+        module = f"posenc.chapters.{chapter.name}.figures"
+        if not importlib.util.find_spec(module):  # a chapter need not draw
+            continue
+        for name, function in inspect.getmembers(importlib.import_module(module), inspect.isfunction):
+            signature = inspect.signature(function, eval_str=True)
+            own = function.__module__ == module and not name.startswith("_")
+            needs = any(p.default is p.empty for p in signature.parameters.values())
+            if own and signature.return_annotation is Live and (needing or not needs):
+                found[f"{chapter.name}.{name}"] = function
+    return found
+
+
+def other_values(control: widgets.Widget) -> Iterator:
+    """Values for one move after the other, each another one than the last: there and back again."""
+    if isinstance(control, widgets.Text):
+        values = [control.value, " ".join(reversed(control.value.split()))]
+    elif isinstance(control, widgets.Checkbox):
+        values = [control.value, not control.value]
+    elif hasattr(control, "options"):
+        values = list(control.options)
+    else:
+        count = round((control.max - control.min) / control.step) + 1
+        values = [control.min + step * control.step for step in range(count)]
+    there_and_back = itertools.cycle(values + values[-2:0:-1])
+    return (value for value in there_and_back if value != control.value)
+
+
+def move_times(names: list[str], moves: int = 30) -> None:
+    """Print as JSON what the moves of every control of these figures cost: ms of the clock and of the processor."""
+    torch.set_num_threads(1)
+    for name in names:
+        live = figure_functions()[name]()
+        live.png()
+        for label, control in live.controls.items():
+            times = []
+            for value in itertools.islice(other_values(control), moves):
+                wall, cpu = time.perf_counter(), time.process_time()
+                control.value = value
+                times.append([1000 * (time.perf_counter() - wall), 1000 * (time.process_time() - cpu)])
+            print(json.dumps([f"{name} · {label}", label in live.relayout, times]))
+
+
+def moves() -> Iterator[str]:
+    """One kernel a chapter, as a learner has it. Text boxes and the like change the layout and are not judged."""
+    yield f"{'move, ms: figure · control':58} {'clock p50, p95':>15} {'CPU p50, p95':>15}"
+    for _, names in itertools.groupby(figure_functions(), lambda name: name.partition(".")[0]):
+        code = f"import bench\nbench.move_times({list(names)})"
+        cells = [v4.new_code_cell("%matplotlib inline"), v4.new_code_cell(code)]
+        notebook = v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
+        executed = notebooks.execute(notebook, folder=notebooks.NOTEBOOKS)
+        for line in "".join(output.text for output in executed.cells[1].outputs).splitlines():
+            name, relayout, times = json.loads(line)
+            clock, cpu = (percentiles(list(each)) for each in zip(*times))
+            verdict = "  (changes the layout)" if relayout else judged(cpu[0], 15, 25)
+            yield f"{name:58} {clock[0]:7.1f} {clock[1]:7.1f} {cpu[0]:7.1f} {cpu[1]:7.1f}{verdict}"
+
+
+# --------------------------------------------------------------- rotations
+
+SHAPES = [(1, 32, 4096, 128), (8, 8, 1024, 64), (1, 8, 32768, 64)]
+Way = Callable[[], Tensor]
+
+
+def ways(x: Tensor) -> dict[str, Way]:
+    """Every way to rotate x (batch, heads, T, d), by name; each keeps what it keeps between layers."""
+    theta = angles(torch.arange(x.shape[-2]), x.shape[-1])
+    found = {f"rotate, {layout}": partial(rotate, x, theta, layout=layout) for layout in LAYOUTS}
+    for peer in (_llama, _rotary_embedding_torch, _x_transformers):
+        try:
+            found |= peer(x)
+        except ImportError as error:
+            print(f"{peer.__name__.strip('_')} is left out: {error}")
+    return found | _compiled(x, theta)
+
+
+def _compiled(x: Tensor, theta: Tensor) -> dict[str, Way]:
+    """Real numbers and ready tables: what a kernel of its own gives. It needs a compiler."""
+
+    def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        first, second = x.float().chunk(2, dim=-1)
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
+
+    torch.compiler.reset()  # what was compiled for another shape
+    try:
+        way = partial(torch.compile(turn), x, theta.cos().float(), theta.sin().float())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            way()
+    except Exception as error:  # noqa: BLE001  whatever a missing compiler raises
+        print(f"compiled is left out: no compiler works here ({type(error).__name__})")
+        return {}
+    return {"compiled, half_split": way}
+
+
+def _llama(x: Tensor) -> dict[str, Way]:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    rope = {"rope_type": "default", "rope_theta": 10_000.0}
+    embedding = LlamaRotaryEmbedding(LlamaConfig(head_dim=x.shape[-1], rope_parameters=rope))
+    cos, sin = embedding(x, torch.arange(x.shape[-2])[None])
+    no_heads = x[:, :0]  # it always turns queries and keys
+    return {"transformers Llama, half_split": lambda: apply_rotary_pos_emb(x, no_heads, cos, sin)[0]}
+
+
+def _rotary_embedding_torch(x: Tensor) -> dict[str, Way]:
+    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
+
+    kept = RotaryEmbedding(x.shape[-1])(torch.arange(x.shape[-2]))
+    return {"rotary-embedding-torch, interleaved": lambda: apply_rotary_emb(kept, x)}
+
+
+def _x_transformers(x: Tensor) -> dict[str, Way]:
+    from x_transformers.x_transformers import RotaryEmbedding, apply_rotary_pos_emb
+
+    kept, _ = RotaryEmbedding(x.shape[-1]).forward_from_seq_len(x.shape[-2])
+    return {"x-transformers, interleaved": lambda: apply_rotary_pos_emb(x, kept)}
+
+
+def medians(candidates: dict[str, Way], rounds: int, clock=time.process_time) -> dict[str, float]:
+    """Median time of each, measured in turns."""
+    times = {name: [] for name in candidates}
+    for _ in range(rounds):
+        for name, way in candidates.items():
+            start = clock()
+            way()
+            times[name].append(clock() - start)
+    return {name: statistics.median(spent) for name, spent in times.items()}
+
+
+def rotations(shapes=tuple(SHAPES), dtypes=(torch.float32, torch.bfloat16), rounds: int = 7) -> Iterator[str]:
+    """On one thread. The floors move the same bytes: `copy_` into a tensor that is there, `clone` into fresh pages."""
+    torch.set_num_threads(1)
+    for shape, dtype in itertools.product(shapes, dtypes):
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+        out, candidates = torch.empty_like(x), ways(x)
+        exact = {
+            layout: rotate(x[0, 0].double(), angles(torch.arange(shape[-2]), shape[-1]), layout=layout)
+            for layout in LAYOUTS
+        }
+        spent = medians({"copy_": lambda: out.copy_(x), "clone": x.clone} | candidates, rounds)  # noqa: B023
+        yield f"{f'rotation of {shape}, {str(dtype)[6:]}':46} × copy_  × clone  largest error"
+        for name, way in candidates.items():
+            error = (way()[0, 0].double() - exact[name.rpartition(", ")[2]]).abs().max().item()
+            clones = spent[name] / spent["clone"]
+            ours = name == "rotate, interleaved" and dtype == torch.float32
+            verdict = judged(clones, 1.5, 2.5) if ours else ""
+            yield f"  {name:44} {spent[name] / spent['copy_']:7.1f} {clones:8.2f}  {error:.0e}{verdict}"
+
+
+# ------------------------------------------------------ imports and chapters
+
+NEEDED, ALL_NEEDED = "import torch", "import torch, torch.utils.benchmark, matplotlib.figure, ipywidgets"
+SUBJECT = "from posenc import additive, attention, models, rotary, simulated, tasks, terms, text"
+ALL = """import importlib, pkgutil, posenc
+for module in pkgutil.walk_packages(posenc.__path__, "posenc."):
+    importlib.import_module(module.name)
+"""
+
+
+def imports(rounds: int = 5) -> Iterator[str]:
+    """Fresh processes in turns; the least CPU time of each counts."""
+    times: dict[str, list[float]] = {code: [] for code in (NEEDED, SUBJECT, ALL_NEEDED, ALL)}
+    for code in [*times] * rounds:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times[code].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    for code, floor in ((SUBJECT, NEEDED), (ALL, ALL_NEEDED)):
+        seconds, needed = min(times[code]), min(times[floor])
+        ratio = seconds / needed
+        name = "import all of posenc" if code == ALL else "import the subject modules"
+        yield f"{name:30} {seconds:5.2f} s of CPU, {ratio:.2f} times {floor}{judged(ratio, 1.15, 1.5)}"
+
+
+SPENT = """
+import json, re, time
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]
+print(json.dumps([time.process_time(), int(peak) / 1e6]))
+"""
+
+
+def spent(chapter: NotebookNode) -> tuple[float, float, float]:
+    """Seconds on the clock, seconds of CPU and the peak of memory in GB that it takes to run a chapter."""
+    start = time.monotonic()
+    cells = [*chapter.cells, v4.new_code_cell(SPENT)]
+    executed = notebooks.execute(NotebookNode(chapter, cells=cells), folder=notebooks.NOTEBOOKS)
+    return time.monotonic() - start, *json.loads(executed.cells[-1].outputs[0].text)
+
+
+def chapters() -> Iterator[str]:
+    """Each in a kernel of its own, trainings included. The peak of its memory is what Linux counts."""
+    for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb")):
+        clock, seconds, memory = spent(notebooks.read(path))
+        verdict = judged(seconds, 60, 120)
+        yield f"{path.stem:34} {clock:5.0f} s {seconds:5.0f} s of CPU {memory:6.2f} GB{verdict}"
+
+
+# ----------------------------------------------------------------- browser
+
+SHOWN = ["angle", "clocks", "decay"]  # figures of chapter 4
+
+
+def browser(delay: float = 0) -> Iterator[str]:
+    """Key press to changed pixels of the first slider, and the pictures that a drag of 30 moves draws."""
+    sys.path.insert(0, str(notebooks.NOTEBOOKS.parent / "tests"))
+    from browser import lab
+
+    source = "from posenc.chapters.rotary_encoding import figures"
+    cells = [v4.new_code_cell(f"{source}\n\nfigures.{name}()") for name in SHOWN]
+    notebook = v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
+        (Path(folder) / "a.ipynb").write_text(notebooks.text(notebook))
+        yield f"{f'browser, {delay:g} ms of round trip':36} p50 ms   p95 ms  pictures of 30 moves"
+        for kind in ("as JupyterLab is", "as make lab starts it"):
+            with lab(
+                Path(folder), Path(home) / kind, plain=kind.startswith("as J"), delay=delay / 2000
+            ) as opened:
+                page = opened.open("a.ipynb")
+                page.run_all()
+                for figure, name in enumerate(SHOWN):
+                    slider = page.controls(figure)[0]
+                    p50, p95 = percentiles(
+                        [a.milliseconds for a in page.press(figure, slider, 50) if a.milliseconds]
+                    )
+                    drawn = page.drag(figure, slider)
+                    verdict = judged(p50, delay + 40 if delay else 35, delay + 150)
+                    verdict = "" if kind.startswith("as J") else verdict
+                    yield f"{f'{name}, {kind}':36} {p50:6.0f} {p95:8.0f} {drawn:6}{verdict}"
+
+
+# ----------------------------------------------------------------- grading
+
+
+def grading(chapter: str, count: int) -> Iterator[str]:
+    """Submissions with other answers in each, right, blank or wrong, with one worker and with two."""
+    from classroom import autograde, grade, release
+    from classroom.submissions import find_submissions
+
+    path = release.chapter(chapter)
+    solved = {
+        c.metadata.ex.id: c.source for c in notebooks.solve(notebooks.read(path)).cells if "ex" in c.metadata
+    }
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        release.assignment(path, folder / "classroom")
+        source = folder / "classroom" / "source" / path.stem / path.name
+        template = grade.new_template(source, folder / "template")
+        (folder / "submissions").mkdir()
+        draw = random.Random(0)
+        for number in range(count):
+            notebook = notebooks.read(template)
+            for cell in (cell for cell in notebook.cells if "ex" in cell.metadata):
+                wrong = cell.source.replace(release.STUB, 'return "not this"')
+                cell.source = draw.choice([solved[cell.metadata.ex.id]] * 2 + [wrong, cell.source])
+            (folder / "submissions" / f"student {number:03}.ipynb").write_text(notebooks.text(notebook))
+        submissions, _ = find_submissions(folder / "submissions", source.stem)
+        yield f"{count} submissions of {path.stem}, {os.cpu_count()} processors"
+        seconds = []
+        for workers in (1, 2):
+            start = time.monotonic()
+            grader = grade.Grader(
+                source, template, folder / f"graded {workers}", [folder / "submissions"], autograde.Limits()
+            )
+            results = [result for _, result in grader.grade(submissions, workers=workers)]
+            seconds.append(time.monotonic() - start)
+            if failed := [result["reason"] for result in results if result["reason"]]:
+                raise RuntimeError(f"a submission was not graded: {failed[0]}")
+            peak = max(result["memory"] for result in results) / 1e9
+            yield f"{workers} at once: {60 * count / seconds[-1]:5.1f} a minute, {peak:.2f} GB for the largest"
+        share = seconds[1] / seconds[0]
+        yield f"two workers take {share:.2f} of the time of one{judged(share, 0.625, 1)}"
+
+
+def main(arguments: list[str]) -> int:
+    """Print tables. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
+    usual = {"moves": moves, "rotations": rotations, "imports": imports, "chapters": chapters}
+    parser.add_argument("tables", nargs="*", choices=[*usual, "browser", "grading", []], default=[])
+    parser.add_argument("--chapter", default="04", help="that is graded")
+    parser.add_argument("--count", type=int, default=200, help="of submissions")
+    parser.add_argument("--delay", type=float, default=0, help="ms of round trip to the browser")
+    given = parser.parse_args(arguments)
+    tables = usual | {
+        "browser": partial(browser, given.delay),
+        "grading": partial(grading, given.chapter, given.count),
+    }
+    beyond = 0
+    for name in given.tables or usual:
+        for line in tables[name]():
+            print(line, flush=True)
+            beyond += "BEYOND" in line
+        load = os.getloadavg()[0] / os.cpu_count()
+        busy = ", so all times are longer" if load > 1 else ""
+        print(f"({load:.1f} tasks for each processor{busy})\n", flush=True)
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

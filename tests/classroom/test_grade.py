@@ -1,0 +1,582 @@
+"""Grading: the list of submissions that has been proven to get its marks, and the parts that grading is made of."""
+
+import copy
+import csv
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+
+import classroom
+from classroom import grade, release, submissions
+from classroom.marks import failure, no_mark, write_marks
+from classroom.release import ClassroomError
+from classroom.submissions import Submission
+from courseware import install, notebooks
+
+closed_in = grade._closed
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
+POINTS = {
+    "hide_the_future": 2,
+    "next_row": 2,
+    "unpermute": 2,
+    "failing_twin": 1,
+    "position_from_share": 1,
+    "expected_accuracy": 2,
+}
+CELL_SECONDS = 12
+
+
+# ------------------------------------------------------------ made-up learners
+
+
+def cell(notebook, name):
+    return next(cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == name)
+
+
+def answered(released, answers):
+    """A copy of the released notebook with these cells instead of stubs."""
+    notebook = copy.deepcopy(released)
+    for name, source in answers.items():
+        cell(notebook, name).source = source
+    return notebook
+
+
+def answers_of(chapter):
+    """For each exercise its cell as one who solved it leaves it."""
+    cells = notebooks.solve(notebooks.read(chapter)).cells
+    return {cell.metadata.ex.id: cell.source for cell in cells if "exercise" in cell.metadata.get("tags", ())}
+
+
+UNPERMUTE = "def unpermute(layer, x, p):\n    "
+RIGHT_UNPERMUTE = UNPERMUTE + "return layer(x[p])[p.argsort()]"
+# Who answers all but one exercise, and that one like this, gets the points of the others, or these.
+ONE_CELL = {
+    "wrong": (UNPERMUTE + "return layer(x)", 8),
+    "loop in a function": (UNPERMUTE + "while True:\n        pass", 8),
+    "loop at top level": ("while True:\n    pass\n" + RIGHT_UNPERMUTE, 8),
+    "failing import": ("import no_such_module\n" + RIGHT_UNPERMUTE, 8),
+    "syntax error": (UNPERMUTE + "return layer(x[p]", 8),
+    "exit": ("import os\n" + UNPERMUTE + "os._exit(0)", 8),
+    "no interrupt": (UNPERMUTE + "return 7**10**9", 8),
+    "name in a stray cell": (UNPERMUTE + "return layer(x[p])[globals()['back'](p)]", 10),
+    "own helper module": ("from helper import inverse\n" + UNPERMUTE + "return layer(x[p])[inverse(p)]", 10),
+    "warnings": (
+        "import sys, warnings\nmax = sum = range = None  # names that the hidden tests use\n"
+        + UNPERMUTE
+        + "warnings.warn('deprecated')\n    print('!', file=sys.stderr)\n    return layer(x[p])[p.argsort()]",
+        10,
+    ),
+    "memory": (UNPERMUTE + "kept = []\n    while True:\n        kept.append(bytearray(10**7))", 8),
+    "monkeypatched checker": (
+        "import posenc.exercises\nposenc.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n"
+        + UNPERMUTE
+        + "return layer(x)",
+        8,
+    ),
+    "peek": (
+        UNPERMUTE + "raise ValueError('hidden test seen' if 'test_unpermute(' in In[-1] else 'no')",
+        8,
+    ),
+    "spy": (
+        UNPERMUTE
+        + "import os\n    seen = sum(len(names) for top in ('CLASSROOM', 'FROM') for _, _, names in os.walk(top))\n"
+        + "    raise ValueError(f'{seen} files of the class, {len(os.listdir())} here')",
+        8,
+    ),
+}
+
+
+def submit(folder, released):
+    """Write the submissions; the mark that each is to get."""
+    answers = answers_of(CHAPTER)
+    marks = {}
+
+    def add(name, notebook, mark):
+        nbformat.write(notebook, folder / f"{name}.ipynb")
+        marks[name] = mark
+
+    add("blank", released, 0)
+    add("correct", answered(released, answers), 10)
+    for name, (source, mark) in ONE_CELL.items():
+        source = source.replace("CLASSROOM", str(folder.parent / "classroom")).replace("FROM", str(folder))
+        add(name, answered(released, answers | {"unpermute": source}), mark)
+    (folder / "own helper module").mkdir()
+    (folder / "own helper module.ipynb").rename(folder / "own helper module" / "renamed by the student.ipynb")
+    (folder / "own helper module" / "helper.py").write_text("def inverse(p):\n    return p.argsort()\n")
+
+    handed_out = release.worked_solutions(
+        notebooks.read(folder.parent / "classroom/source" / CHAPTER.stem / CHAPTER.name)
+    )
+    imported = answered(released, answers | {"unpermute": "from worked_solutions import unpermute"})
+    renamed = answered(released, answers | {"unpermute": "from worked_solutions.all import unpermute"})
+    for name, notebook, file, mark in (
+        ("worked solutions imported", imported, "worked_solutions.py", 8),
+        ("worked solutions in a package", renamed, "worked_solutions/all.py", 8),
+        ("worked solutions beside a blank", released, "worked_solutions.py", 0),
+    ):
+        add(name, notebook, mark)
+        (folder / name / file).parent.mkdir(parents=True)
+        (folder / f"{name}.ipynb").rename(folder / name / CHAPTER.name)
+        (folder / name / file).write_text(handed_out)
+
+    deleted = answered(released, answers)
+    deleted.cells.remove(cell(deleted, "check_unpermute"))
+    add("deleted check", deleted, 10)
+    stray = answered(released, answers | {"unpermute": ONE_CELL["name in a stray cell"][0]})
+    stray.cells.insert(1, nbformat.v4.new_code_cell("def back(p):\n    return p.argsort()"))
+    add("name in a stray cell", stray, 10)
+    edited = answered(released, answers | {"unpermute": UNPERMUTE + "return layer(x)"})
+    cell(edited, "check_unpermute").source = "print('✓ unpermute')"
+    cell(edited, "check_unpermute").metadata.tags = ["skip-execution"]
+    cell(edited, "check_next_row").metadata.nbgrader.points = 100
+    edited.cells[0].metadata.nbgrader = "mine"
+    add("edited check", edited, 8)
+    twice = answered(released, answers)
+    last = cell(twice, "unpermute")
+    first = copy.deepcopy(last) | {"source": UNPERMUTE + "return x", "id": "pasted"}
+    twice.cells.insert(twice.cells.index(last), nbformat.from_dict(first))
+    add("duplicated cell", twice, 10)
+
+    (folder / "not a notebook.ipynb").write_text("My answers are in the mail.")
+    (folder / "empty folder").mkdir()
+    (folder / "link.ipynb").symlink_to("/etc/passwd")
+    return marks | {"not a notebook": 0, "empty folder": 0}
+
+
+# ----------------------------------------------------------- the proven list
+
+
+@pytest.fixture(scope="module")
+def graded(classroom_python, tmp_path_factory):
+    """Chapter 1 handed out, handed in and graded, with an interruption: (folder, expected marks, the printed lines,
+    a result of before the interruption)."""
+    base = tmp_path_factory.mktemp("class")
+    given = ["--classroom", str(base / "classroom")]
+    subprocess.run([classroom_python, "-m", "classroom.release", "01", *given], check=True)
+    released = nbformat.read(base / "classroom" / "release" / CHAPTER.stem / CHAPTER.name, 4)
+    (base / "handed in").mkdir()
+    marks = submit(base / "handed in", released)
+    command = [classroom_python, "-m", "classroom.grade", "1", str(base / "handed in"), *given]
+    command += ["--workers", "2", "--cell-seconds", str(CELL_SECONDS)]
+    (base / "tmp").mkdir()
+    own = os.environ | {"TMPDIR": str(base / "tmp")}  # where its kernels' folders are
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": own}
+    listen = partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # what runs in the background may ignore it
+    first = subprocess.Popen(command, preexec_fn=listen, **output)
+    results = base / "classroom" / "graded" / CHAPTER.stem / "results"
+    while len(list(results.glob("*.json"))) < 2 and first.poll() is None:
+        time.sleep(0.1)
+    first.send_signal(signal.SIGINT)
+    printed, _ = first.communicate(timeout=60)
+    assert "The same command again goes on from here" in printed
+    again, *_ = finished = sorted(results.glob("*.json"))  # one that was graded is graded again
+    known = again.stem, json.loads(again.read_text())
+    again.unlink()
+    before = {path.stem: path.stat().st_mtime_ns for path in finished if path != again}
+    second = subprocess.run(command, **output, check=False)
+    assert second.returncode == 0, second.stdout
+    assert 0 < len(before) < len(marks) - 1
+    assert f"{len(before)} of {len(marks)} were graded before" in second.stdout
+    assert {name: (results / f"{name}.json").stat().st_mtime_ns for name in before} == before
+    return base, marks, second.stdout, known
+
+
+def table(base):
+    with (base / "classroom" / "graded" / CHAPTER.stem / "marks.csv").open(encoding="utf-8") as file:
+        return {line["student"]: line for line in csv.DictReader(file)}
+
+
+@pytest.mark.slow
+def test_everyone_gets_the_expected_mark(graded):
+    base, marks, _, _ = graded
+    assert {student: float(line["mark"]) for student, line in table(base).items()} == marks
+    assert {float(line["points"]) for line in table(base).values()} == {10}
+
+
+@pytest.mark.slow
+def test_only_the_exercise_in_question_loses_its_points(graded):
+    for student in ONE_CELL:
+        line = table(graded[0])[student]
+        others = {name: float(line[name]) for name in POINTS if name != "unpermute"}
+        assert others == {name: n for name, n in POINTS.items() if name != "unpermute"}
+
+
+REASONS = {
+    "blank": "next_row: not attempted yet",
+    "correct": "",
+    "worked solutions imported": "unpermute: ModuleNotFoundError: No module named 'worked_solutions'",
+    "worked solutions beside a blank": "unpermute: not attempted yet",
+    "loop in a function": f"unpermute: it ran longer than {CELL_SECONDS} s",
+    "no interrupt": f"unpermute: it ran longer than {CELL_SECONDS} s and could not be interrupted",
+    "syntax error": "unpermute: SyntaxError",
+    "exit": "unpermute: its code ended or crashed the kernel",
+    "memory": "unpermute: it raised MemoryError",
+    "not a notebook": "it is not a notebook that can be read",
+    "empty folder": "there is no notebook 01_permutation_invariance.ipynb in the folder",
+    "peek": "hidden test seen",
+    "spy": "0 files of the class, 0 here",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("student", REASONS)
+def test_the_reason_of_a_missing_mark_is_told(graded, student):
+    reason = table(graded[0])[student]["reason"]
+    assert REASONS[student] in reason and bool(reason) == bool(REASONS[student])
+
+
+@pytest.mark.slow
+def test_everyone_gets_a_page(graded):
+    base, marks, printed, _ = graded
+    pages = base / "classroom" / "graded" / CHAPTER.stem / "feedback"
+    assert {page.stem for page in pages.glob("*.html")} == set(marks)
+    assert "its code ended or crashed the kernel" in (pages / "exit.html").read_text()
+    wrong = (pages / "wrong.html").read_text()
+    assert "a layer that sees order looks blind to it" in wrong or "the layer never saw" in wrong
+    assert "p.argsort()]" not in wrong, "the page tells the answer"
+    assert "link.ipynb is neither a notebook nor a folder" in printed
+
+
+@pytest.mark.slow
+def test_the_gradebook_holds_the_marks_of_all(graded, classroom_python):
+    base, marks, _, _ = graded
+    book = base / "classroom" / "graded" / CHAPTER.stem / "gradebook.db"
+    script = "import sys, json; from nbgrader.api import Gradebook; book = Gradebook(sys.argv[1])\n"
+    script += "print(json.dumps({s.student.id: s.score for s in book.assignment_submissions(sys.argv[2])}))"
+    command = [classroom_python, "-W", "ignore", "-c", script, f"sqlite:///{book}", CHAPTER.stem]
+    assert json.loads(subprocess.check_output(command, text=True)) == marks
+
+
+@pytest.mark.slow
+def test_grading_again_gives_the_same_marks(graded):
+    base, _, _, before = graded
+    again = json.loads(
+        (base / "classroom" / "graded" / CHAPTER.stem / "results" / f"{before[0]}.json").read_text()
+    )
+    for told in ("marks", "notes", "reason"):
+        assert again[told] == before[1][told]
+
+
+@pytest.mark.slow
+def test_moodles_zip_is_graded_and_its_worksheet_filled(graded, classroom_python, tmp_path):
+    base, _, _, _ = graded
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name in ("correct", "wrong"):
+            text = (base / "handed in" / f"{name}.ipynb").read_text()
+            archive.writestr(f"{name}_{len(name)}_assignsubmission_file_/{CHAPTER.name}", text)
+        archive.writestr("bomb_9_assignsubmission_file_/a.ipynb", bytes(submissions.BIGGEST + 1))
+    sheet = "Identifier,Full name,Status,Grade,Last modified (grade)\n"
+    (tmp_path / "x.csv").write_text(sheet + "Participant 7,correct,on time,,-\nParticipant 5,wrong,1 day late,,-\n")
+    command = [classroom_python, "-m", "classroom.grade", "1", tmp_path / "x.zip"]
+    command += ["--classroom", tmp_path / "classroom"]
+    shutil.copytree(base / "classroom" / "source", tmp_path / "classroom" / "source")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    after, graded_in = table(tmp_path), tmp_path / "classroom" / "graded" / CHAPTER.stem
+    assert {name: (float(line["mark"]), line["status"]) for name, line in after.items()} == {
+        "correct (7)": (10, "on time"),
+        "wrong (5)": (8, "1 day late"),
+        "bomb (9)": (0, ""),
+    }
+    assert "it has 20 MB; 20 are the most" in after["bomb (9)"]["reason"]
+    assert "late: wrong (5)" in done.stdout and "not in the worksheet: bomb (9)" in done.stdout
+    with (graded_in / "moodle.csv").open() as file:
+        assert [line["Grade"] for line in csv.DictReader(file)] == ["10", "8"]
+    with zipfile.ZipFile(graded_in / "moodle.zip") as archive:
+        assert f"wrong_5_assignsubmission_file_/{CHAPTER.stem}.html" in archive.namelist()
+
+
+@pytest.mark.slow
+def test_nothing_is_left_behind(graded):
+    folder = graded[0] / "tmp"
+    left = subprocess.run(["pgrep", "-f", folder], capture_output=True, text=True, check=False)
+    assert left.stdout == ""
+    assert not [path.name for path in folder.iterdir() if "grading-" in path.name]
+
+
+# ------------------------------------------------------------------- the parts
+
+
+def roles(*names):
+    cells = [nbformat.v4.new_code_cell(name) for name in names]
+    for each, name in zip(cells, names):
+        each.metadata = nbformat.from_dict(
+            {"nbgrader": {"grade_id": name, "points": 1}, "tags": ["skip-execution"]}
+        )
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("é"), *cells])
+
+
+def test_metadata_is_what_was_released():
+    submitted = roles("one", "one", "mine", "two")
+    submitted.cells[2].metadata.nbgrader.points = 100
+    submitted.cells[4].metadata.nbgrader = "rubbish"
+    grade.tidy(submitted, roles("one", "two"))
+    assert [each.metadata for each in submitted.cells] == [
+        {},
+        {},
+        {"nbgrader": {"grade_id": "one", "points": 1}},
+        {},
+        {},
+    ]
+
+
+def test_a_missing_check_is_put_back():
+    released = roles("one", "check_one", "two")
+    released.cells[2].metadata.nbgrader.grade = True
+    submitted = roles("two")
+    grade.tidy(submitted, released)
+    assert [each.source for each in submitted.cells] == ["é", "two", "check_one"]
+
+
+@pytest.fixture
+def template(tmp_path):
+    """A released notebook with one check of one point, and the gradebook that knows it."""
+    released = roles("one", "check_one")
+    released.cells[2].metadata.nbgrader.grade = True
+    path = tmp_path / "template" / "release" / "01_x" / "01_x.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(released, path)
+    (tmp_path / "template" / "gradebook.db").write_text("no marks")
+    return path
+
+
+def test_only_checks_give_points(template):
+    assert grade.points(template) == {"check_one": 1.0}
+
+
+def test_a_submission_is_laid_out_for_the_grader_and_for_its_kernel(tmp_path, template):
+    handed_in, home = tmp_path / "ann", tmp_path / "kernels" / "home"
+    for path in (
+        handed_in / "data" / "deep" / "a.csv",
+        handed_in / "data" / "deep" / "b.csv",
+        home / "fonts",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(path.name)
+    claims = roles("one", "check_one")
+    claims.cells[1].metadata.nbgrader.points = 100
+    nbformat.write(claims, handed_in / "mine.ipynb")
+    beside = (
+        handed_in / "data" / "deep" / "a.csv",
+        handed_in / "data" / "deep" / "b.csv",
+        handed_in / "mine.ipynb",
+    )
+    submission = Submission("ann", handed_in / "mine.ipynb", beside)
+    course, own = grade.lay_out(submission, tmp_path / "base", home.parent, 3, template)
+    assert (course, own) == (tmp_path / "base" / "3", tmp_path / "kernels" / "3")
+    assert (course / "gradebook.db").read_text() == "no marks"
+    seen = nbformat.read(course / "submitted" / "submission" / "01_x" / "01_x.ipynb", as_version=4)
+    assert seen.cells[1].metadata == {"nbgrader": {"grade_id": "one", "points": 1}}
+    assert seen.cells[0].source == "é"
+    assert {str(path.relative_to(own)) for path in own.rglob("*")} == {
+        *("home", "home/fonts", "tmp", "run", "work", "given"),
+        *("work/data", "work/data/deep", "work/data/deep/a.csv", "work/data/deep/b.csv"),
+    }
+    assert (own / "work" / "data" / "deep" / "a.csv").read_text() == "a.csv"
+
+
+INVALID = '{"cells": [{"cell_type": "code", "id": "a", "metadata": {}}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+
+
+@pytest.mark.parametrize(
+    ("text", "biggest", "reason"),
+    [
+        (None, 100, "^there is no notebook 01_x.ipynb in the folder$"),
+        ("a text", 6, "^it is not a notebook that can be read: "),
+        ("a text", 5, "^it has 0 MB; 0 are the most$"),
+        (INVALID, 1000, "^it is not a notebook that can be read: "),
+        ("[" * 900, 1000, "^it is not a notebook that can be read: "),
+        ('{"cell_type"' * 80, 1000, "^it has more than 50 cells$"),
+    ],
+)
+def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest, reason):
+    monkeypatch.setattr(grade, "BIGGEST", biggest)
+    monkeypatch.setattr(grade, "MOST", 50)
+    notebook = text and tmp_path / "ann" / "ann.ipynb"
+    (tmp_path / "ann").mkdir()
+    if notebook:
+        notebook.write_text(text)
+    submission = Submission("ann", notebook)
+    with pytest.raises(ClassroomError, match=reason):
+        grade.lay_out(submission, tmp_path / "base", tmp_path / "kernels", 0, template)
+
+
+def test_a_result_counts_until_submission_or_assignment_change(tmp_path, template):
+    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    submission = Submission("ann", notebook)
+    source.write_text("1"), notebook.write_text("1")
+    assert grader.done(submission) is None
+    for changed in (source, notebook):
+        kept = grader._keep(submission, failure(grader.points, "it crashed"), 0.0)
+        assert grader.done(submission).items() > kept.items() and kept["marks"] == {"check_one": [0.0, 1.0]}
+        changed.write_text("2")
+        assert grader.done(submission) is None
+    grader.result(submission).write_text("{")
+    assert grader.done(submission) is None
+
+
+@pytest.mark.parametrize(
+    ("isolated", "user", "words"),
+    [
+        (True, 0, "Submissions run behind bubblewrap, as a user of their own each: no network"),
+        (True, 1000, "Submissions run behind bubblewrap, as your user: no network"),
+        (False, 1000, "SANDBOX=none: submissions run as your user, HAVE the network"),
+    ],
+)
+def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, isolated, user, words):
+    monkeypatch.setattr(grade.os, "geteuid", lambda: user)
+    assert grade.kept_from(isolated).startswith(words)
+
+
+def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(tmp_path, template, monkeypatch):
+    closed = tmp_path / "closed"
+    (closed / "venv" / "bin").mkdir(parents=True)
+    closed.chmod(0o700)
+    monkeypatch.setattr(grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)])
+    monkeypatch.setattr(grade.install, "VENV", str(closed / "venv"))
+    monkeypatch.setattr(grade.os, "geteuid", lambda: 0)
+    monkeypatch.setenv("SANDBOX", "none")
+    arguments = tmp_path / "01_x.ipynb", template, tmp_path / "graded", [], None
+    with pytest.raises(ClassroomError, match=rf"{closed} is closed to them. Open it \(chmod o\+x {closed}\)"):
+        grade.Grader(*arguments)
+    closed.chmod(0o701)
+    grade.Grader(*arguments)
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two"])
+def test_no_jobs_are_refused(jobs, capsys):
+    with pytest.raises(SystemExit):
+        grade.main(["01", ".", "--workers", jobs])
+    assert "1 or more" in capsys.readouterr().err
+
+
+def test_trouble_of_the_machine_is_no_mark_and_tried_again(tmp_path, template):
+    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
+    source.write_text("1"), notebook.write_text("1")
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    submission = Submission("ann", notebook)
+    result = grader._keep(submission, no_mark(grader.points, "no kernel starts"), time.monotonic())
+    assert grader.done(submission) is None and not grader.result(submission).exists()
+    write_marks(tmp_path / "marks.csv", {"ann": result})
+    with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
+        (line,) = csv.DictReader(file)
+    assert (line["mark"], line["points"], line["one"]) == ("", "1.0", "")
+    assert line["reason"] == "no mark, this is no fault of the submission: no kernel starts"
+    notebook.unlink()
+    gone = grader._keep(submission, failure(grader.points, "x"), time.monotonic())
+    assert "trouble" in gone, "what cannot be read is not stored either"
+
+
+TROUBLE = {
+    "nbgrader": RuntimeError("nbgrader failed"),
+    "disk": OSError(28, "No space left on device"),
+    "killed": SystemExit(9),
+}
+
+
+@pytest.mark.parametrize("error", TROUBLE.values(), ids=TROUBLE)
+def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, error):
+    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
+    source.write_text("1"), notebook.write_text("1")
+    (tmp_path / "deep").mkdir()
+
+    def fails(*arguments):
+        raise error
+
+    monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
+    monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(grade, "lay_out", fails)
+    monkeypatch.setattr(install, "PYTHON", sys.executable)
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=5))
+    deep = Submission("bob", None, trouble="Permission denied: secret")
+    results = {
+        each.student: result
+        for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)
+    }
+    assert results["ann"]["marks"] == results["bob"]["marks"] == {"check_one": [None, 1.0]}
+    assert "Permission denied: secret" in results["bob"]["reason"]
+    assert (str(error) if error.args != (9,) else "its grader died") in results["ann"]["reason"]
+    assert not list((tmp_path / "graded" / "results").iterdir())
+
+
+def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_listed(
+    tmp_path, template, monkeypatch
+):
+    source, notebook, mode = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb", tmp_path / "mode"
+    source.write_text("1"), notebook.write_text("1")
+
+    def hangs(submission, base, kernels, *_):
+        mode.write_text(f"{kernels.stat().st_mode & 0o777:o}")
+        time.sleep(60)
+
+    monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
+    monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(grade, "lay_out", hangs)
+    monkeypatch.setattr(install, "PYTHON", sys.executable)
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=-58))
+    start = time.monotonic()
+    ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)
+    assert time.monotonic() - start < 30 and "its grader died" in result["reason"]
+    assert mode.read_text() == "711"
+
+
+def test_as_root_each_submission_has_a_user_number_of_its_own(tmp_path, template, monkeypatch):
+    source = tmp_path / "01_x.ipynb"
+    source.write_text("1")
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    places = SimpleNamespace(Place=lambda **values: SimpleNamespace(**values))
+    for root, users in ((0, [50_000, 50_001, 50_002]), (1000, [0, 0, 0])):
+        monkeypatch.setattr(os, "geteuid", lambda root=root: root)
+        assert [grader._place(places, tmp_path, tmp_path, number).user for number in range(3)] == users
+
+
+WATCH = """
+import subprocess, sys
+from pathlib import Path
+from classroom.autograde import Limits, Watch
+
+hold = "import time; held = bytearray(300_000_000); held[::4096] = bytes(len(held[::4096])); time.sleep(20)"
+watch = Watch(Limits(gigabytes=0.5), Path("/"))
+held = [subprocess.Popen([sys.executable, "-c", hold]) for _ in range(2)]
+watch.start()
+for process in held:
+    process.wait()
+print(watch.reason)
+"""
+
+
+@pytest.mark.slow
+def test_the_memory_of_all_processes_together_is_limited(classroom_python):
+    printed = subprocess.check_output([classroom_python, "-W", "ignore", "-c", WATCH], text=True)
+    assert printed == "it took more than 0.5 GB of memory\n"
+
+
+def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch, tmp_path):
+    psutil = pytest.importorskip("psutil")
+
+    class Gone:
+        def kill(self):
+            raise psutil.NoSuchProcess(1)
+
+    monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: [Gone()])
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
+    start = time.monotonic()
+    process.start()
+    grade._end(process, tmp_path)
+    assert not process.is_alive() and time.monotonic() - start < 15

@@ -1,0 +1,176 @@
+"""Hidden tests: every right answer passes, every mistake that a check names fails, and no answer stands in them."""
+
+import ast
+import re
+from pathlib import Path
+
+import planted as mistakes
+import pytest
+import torch
+
+from classroom import release
+from courseware import notebooks
+
+pytestmark = pytest.mark.slow
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+CHAPTERS = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
+chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+
+def hidden(path, name):
+    """The hidden test of an exercise as a function, made as in the grader: from its source alone."""
+    known = {}
+    exec(release.hidden_tests(path)[name], known)
+    return known[name]
+
+
+def solutions(path):
+    """The worked function of each exercise, by name, and its source."""
+    names, sources = {"__name__": "notebook"}, {}
+    for cell in notebooks.solve(notebooks.read(path)).cells:
+        tags = cell.metadata.get("tags", ())
+        if "exercise" in tags:
+            exec(cell.source, names)
+            sources[cell.metadata.ex.id] = cell.source
+        elif cell.cell_type == "code" and re.match(r"(import|from) ", cell.source):
+            exec(cell.source, names)
+    return {name: names[name] for name in sources}, sources
+
+
+def planted(path):
+    """The right and the wrong answers that the tests of the chapter's checks know."""
+    module = mistakes.planted(path.stem.partition("_")[2])
+    return module.RIGHT, module.PLANTED
+
+
+@chapters
+def test_every_exercise_has_one(path):
+    asked = [cell.metadata.ex.id for cell in notebooks.read(path).cells if "ex" in cell.metadata]
+    assert sorted(release.hidden_tests(path)) == sorted(asked)
+
+
+@chapters
+def test_right_answers_pass(path):
+    for name, solution in solutions(path)[0].items():
+        hidden(path, name)(solution)
+    for name, answer, *_ in planted(path)[0]:
+        hidden(path, name)(answer)
+
+
+@chapters
+def test_every_mistake_that_a_check_names_fails(path):
+    passed = []
+    for name, answer, words in planted(path)[1]:
+        try:
+            hidden(path, name)(answer)
+        except Exception:  # noqa: BLE001  any error takes the points
+            continue
+        passed.append((name, words))
+    assert passed == []
+
+
+def few_calls(before, timed):
+    """A benchmark that warms up and takes the mean of so few calls that one interruption decides."""
+
+    def answer(kernel, stream):
+        for _ in range(before):
+            kernel()
+        pairs = []
+        for _ in range(timed):
+            stream.flush()
+            start = stream.record()
+            kernel()
+            pairs.append((start, stream.record()))
+        stream.synchronize()
+        return sum(start.elapsed_time(end) for start, end in pairs) / timed / 1000
+
+    return answer
+
+
+def twelve_at_most(back, d):
+    return mistakes.planted("rotary_encoding").right_look_back(min(back, 12), d)
+
+
+# Answers that the checks take for right, and what the hidden tests say of them.
+SEEN_THROUGH = [
+    *(
+        ("07", "time_kernel", few_calls(before, 1), r"that is interrupted in call")
+        for before in (3, 4, 5, 10, 50)
+    ),
+    *(("07", "time_kernel", few_calls(4, timed), r"that is interrupted in call [4-7] ") for timed in (2, 3)),
+    ("04", "look_back", twelve_at_most, r"13 back, d = 64, among 14 tokens: the weight there is only 0\.00"),
+]
+
+
+@pytest.mark.parametrize(("chapter", "name", "answer", "words"), SEEN_THROUGH)
+def test_what_a_check_overlooks_is_seen_and_told(chapter, name, answer, words):
+    with pytest.raises(AssertionError, match=words):
+        hidden(release.chapter(chapter), name)(answer)
+
+
+@chapters
+def test_every_assertion_says_what_was_tried(path):
+    """In words of its own each, with the numbers of the case in it where there are several."""
+    for source in release.hidden_tests(path).values():
+        asserted = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)]
+        assert asserted and all(node.msg for node in asserted)
+        assert not any(isinstance(node.msg, ast.Constant) and len(node.msg.value) < 30 for node in asserted)
+
+
+class Yes:
+    """Agrees with everything."""
+
+    def __eq__(self, other):
+        return True
+
+    def __getattr__(self, name):
+        return Yes()
+
+    def __call__(self, *inputs, **options):
+        return Yes()
+
+    def __bool__(self):
+        return True
+
+
+class Tame(torch.Tensor):
+    """A tensor that every function of torch finds right."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), options=None):
+        return True
+
+
+@pytest.mark.parametrize("garbage", [None, Yes(), True, torch.nan, torch.ones(3).as_subclass(Tame), "0.6"])
+@chapters
+def test_garbage_fails(path, garbage):
+    for name in release.hidden_tests(path):
+        with pytest.raises(Exception):  # noqa: B017
+            hidden(path, name)(lambda *inputs: garbage)
+
+
+@chapters
+def test_the_marks_do_not_depend_on_chance(path):
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    for name, solution in solutions(path)[0].items():
+        hidden(path, name)(solution)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def statements(source):
+    """The statements and returned expressions of a source, as Python writes them."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Return) and node.value:
+            yield ast.unparse(node.value)
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            yield ast.unparse(node.value)
+
+
+@chapters
+def test_no_hidden_test_holds_a_line_of_the_solution(path):
+    for name, source in solutions(path)[1].items():
+        told = set(statements(release.hidden_tests(path)[name]))
+        body = [line for line in statements(source) if len(line) > 15]
+        assert not told & set(body), name

@@ -1,0 +1,131 @@
+"""Marks as a table, as a page of feedback and in nbgrader's gradebook."""
+
+import csv
+import html
+import json
+import re
+import subprocess
+
+import pytest
+
+from classroom import marks
+
+
+def test_names_are_no_formulas_and_a_missing_sandbox_is_noted(tmp_path):
+    result = marks.failure({"check_a": 2.0}, "it crashed") | {"seconds": 2.0}
+    marks.write_marks(tmp_path / "marks.csv", {"=1+1": result}, isolated=False)
+    header, line = (tmp_path / "marks.csv").read_text().splitlines()
+    assert header.endswith(",sandbox") and line.startswith("'=1+1,") and line.endswith(",none")
+
+
+def test_marks_as_a_table(tmp_path):
+    graded = {
+        "marks": {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]},
+        "notes": {"check_a": "half of it", "check_b": "no"},
+        "reason": "",
+    }
+    failed = marks.failure({"check_a": 2.0, "check_b": 3.0}, "it crashed")
+    results = {"Zoë, B.": graded | {"seconds": 1.5}, "x": failed | {"seconds": 2.0}}
+    marks.write_marks(tmp_path / "marks.csv", results)
+    with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
+        header, *lines = csv.reader(file)
+    assert header == ["student", "mark", "points", "a", "b", "seconds", "reason", "sandbox"]
+    assert lines == [
+        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "a: half of it; b: no", "bubblewrap"],
+        ["x", "0.0", "5.0", "0.0", "0.0", "2.0", "it crashed", "bubblewrap"],
+    ]
+
+
+def test_a_page_has_the_name_and_a_table_and_is_plain_text():
+    graded = {
+        "marks": {"check_a": [1.0, 2.0], "check_b": [3.0, 3.0]},
+        "notes": {"check_a": "half & half"},
+        "shown": {"check_a": ["<script>alert(1)</script>", "AssertionError: at {d} = 32"]},
+        "reason": "",
+    }
+    page = marks.page("<b>Ann</b>", "04_x", graded)
+    assert "<h1>&lt;b&gt;Ann&lt;/b&gt;</h1><p>04_x: 4 of 5 points" in page and "<title>&lt;b&gt;Ann" in page
+    assert "<tr><td>a</td><td>1 of 2</td><td>half &amp; half</td></tr>" in page
+    assert "<tr><td>b</td><td>3 of 3</td><td></td></tr>" in page
+    assert "<script" not in page and "at {d} = 32" in page
+    assert "<p>04_x: – of 2 points. no mark" in marks.page(
+        "Bob", "04_x", marks.no_mark({"check_a": 2.0}, "no disk")
+    )
+
+
+def test_formulas_are_set_without_a_script_or_a_network():
+    graded = {
+        "marks": {"check_a": [0.0, 2.0]},
+        "notes": {"check_a": r"not $\sqrt{d}$, but $5 & $6"},
+        "reason": "",
+    }
+    page = marks.page("Ann", "04_x", graded)
+    assert re.search(r"<td>not <math [^>]*><mrow><msqrt>.*?</math>, but \$5 &amp; \$6</td>", page)
+    assert not re.search(r"<script|<link|src=|url\(", page)
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [
+        r"$\href{javascript:alert(1)}{x}$",
+        r"$\text{<b onclick=alert(1)>}$",
+        r"$\style{background:url(//example.org)}{x}$",
+        '$\\color{a" onclick="alert(1)}x$',
+        r"$\text{&lt;script>}$",
+        r"$\frac{$",
+        "$" + "{" * 190 + "$",
+    ],
+)
+def test_a_formula_brings_no_tag_and_no_address(evil):
+    graded = {"marks": {"check_a": [0.0, 2.0]}, "notes": {"check_a": evil}, "reason": ""}
+    assert f"<td>{html.escape(evil)}</td>" in marks.page("Ann", "04_x", graded)
+
+
+BOOK = """
+import json, sys
+from pathlib import Path
+import nbformat
+from nbgrader.api import Gradebook
+from classroom import grade, marks
+
+folder = Path(sys.argv[1])
+cells = [nbformat.v4.new_code_cell("def a(): pass"), nbformat.v4.new_code_cell("a()")]
+plain = {"schema_version": 3, "locked": False, "task": False}
+cells[0].metadata.nbgrader = plain | {"grade_id": "a", "solution": True, "grade": False}
+cells[1].metadata.nbgrader = plain | {"grade_id": "check_a", "solution": False, "grade": True, "points": 3}
+nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "01_x.ipynb")
+template = grade.new_template(folder / "01_x.ipynb", folder / "template")
+
+def results():
+    graded = {name: {"marks": {"check_a": [got, 3.0]}, "notes": {}, "reason": ""} for name, got in (("ann", 1.0), ("bob", 2.0))}
+    return graded | {"cid": marks.no_mark({"check_a": 3.0}, "no disk")}
+
+path = folder / "gradebook.db"
+counts = [marks.write_gradebook(path, template, results())]
+with Gradebook(f"sqlite:///{path}") as book:
+    ann = book.find_submission_notebook("01_x", "01_x", "ann")
+    ann.grades[0].manual_score = 2.5
+    {comment.name: comment for comment in ann.comments}["a"].manual_comment = "nearly"
+    book.db.commit()
+late = {"dan": {"marks": {"check_a": [3.0, 3.0]}, "notes": {}, "reason": ""}}
+counts.append(marks.write_gradebook(path, template, late))
+again = results()
+counts.append(marks.write_gradebook(path, template, again))
+with Gradebook(f"sqlite:///{path}") as book:
+    scores = {s.student.id: s.score for s in book.assignment_submissions("01_x")}
+    notebooks = [book.find_submission_notebook("01_x", "01_x", student) for student in scores]
+    assert not any(each.needs_manual_grade for notebook in notebooks for each in notebook.grades)
+print(json.dumps([counts, scores, again["ann"]["marks"], again["ann"]["notes"]]))
+"""
+
+
+@pytest.mark.slow
+def test_points_and_comments_by_hand_survive(tmp_path, classroom_python):
+    done = subprocess.run(
+        [classroom_python, "-W", "ignore", "-c", BOOK, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    counts, scores, marks, notes = json.loads(done.stdout.splitlines()[-1])
+    assert counts == [0, 2, 2]
+    assert scores == {"ann": 2.5, "bob": 2.0, "dan": 3.0}
+    assert marks == {"check_a": [2.5, 3.0]} and notes == {"check_a": "nearly"}

@@ -1,0 +1,348 @@
+"""Assignments: the students' notebook is the chapter without its solutions, and nothing else."""
+
+import ast
+import copy
+import importlib
+import os
+import re
+import subprocess
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from classroom import release
+from classroom.release import ClassroomError, teachers_source
+from courseware import notebooks
+from courseware.dependencies import needed_cells
+from courseware.index import anchor
+from posenc.lesson.exercises import Unanswered, check
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+
+def tags(cell):
+    return cell.metadata.get("tags", ())
+
+
+def exercises(notebook):
+    return [cell.metadata.ex.id for cell in notebook.cells if "exercise" in tags(cell)]
+
+
+# ------------------------------------------------------------------ source
+
+
+@chapters
+def test_the_teachers_source_runs_and_holds_points(path):
+    chapter = notebooks.read(path)
+    source = teachers_source(chapter, release.hidden_tests(path))
+    nbformat.validate(source)
+    roles = {cell.metadata.nbgrader.grade_id: cell for cell in source.cells if "nbgrader" in cell.metadata}
+    assert list(roles) == [id for name in exercises(chapter) for id in (name, f"check_{name}")]
+    for stub in (cell for cell in chapter.cells if "exercise" in tags(cell)):
+        name = stub.metadata.ex.id
+        answer, check = roles[name], roles[f"check_{name}"]
+        assert answer.metadata.nbgrader.solution and not answer.metadata.nbgrader.grade
+        assert check.metadata.nbgrader.grade and check.metadata.nbgrader.points == stub.metadata.ex.points
+        assert answer.source.count("### BEGIN SOLUTION") == answer.source.count("### END SOLUTION") == 1
+        assert release.STUB not in answer.source
+        assert check.source.rstrip().endswith("### END HIDDEN TESTS")
+        assert f"\ntest_{name}({name})\n" in check.source
+        ast.parse(answer.source), ast.parse(check.source)
+
+
+@chapters
+def test_the_chapter_itself_is_not_changed(path):
+    chapter = notebooks.read(path)
+    before = copy.deepcopy(chapter)
+    teachers_source(chapter, release.hidden_tests(path))
+    assert chapter == before
+
+
+def one_exercise(solution="def twice_solution(x):\n    return 2 * x"):
+    cells = [
+        v4.new_code_cell(f"def twice(x):\n    {release.STUB}", metadata={"tags": ["exercise"]}),
+        v4.new_code_cell('check("twice", twice)', metadata={"tags": ["check"]}),
+        v4.new_code_cell(
+            solution + '\n\n\ntwice = use("twice", twice, twice_solution)', metadata={"tags": ["solution"]}
+        ),
+    ]
+    cells[0].metadata.ex = nbformat.from_dict({"id": "twice", "points": 3})
+    return v4.new_notebook(cells=cells)
+
+
+TEST = {"twice": "def twice(answer):\n    assert answer(4) == 8"}
+
+
+def test_source_of_a_small_exercise():
+    stub, check, chosen = teachers_source(one_exercise(), TEST).cells
+    assert stub.source == "def twice(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
+    assert check.source == (
+        'check("twice", twice)\n### BEGIN HIDDEN TESTS\nfrom builtins import *\n\n\n'
+        "def test_twice(answer):\n    assert answer(4) == 8\n\n\ntest_twice(twice)\n### END HIDDEN TESTS"
+    )
+    assert chosen.source == 'twice = use("twice", twice)'
+    plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
+    assert stub.metadata.nbgrader == plain | {"grade_id": "twice", "solution": True}
+    graded = {"grade_id": "check_twice", "grade": True, "locked": True, "points": 3}
+    assert check.metadata.nbgrader == plain | graded
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("[On to 5](05_x.ipynb), [all](../README.md)", "On to 5, all"),
+        ("see [a *b*](claims.ipynb#cell-id=a)", "see a *b*"),
+        (
+            "[paper](https://arxiv.org/abs/1.2) [below](#3-x)",
+            "[paper](https://arxiv.org/abs/1.2) [below](#3-x)",
+        ),
+        ("`times[0](kernel)` and $f[i](x)$", "`times[0](kernel)` and $f[i](x)$"),
+    ],
+)
+def test_links_to_what_is_not_handed_out_are_plain_text(text, plain):
+    chapter = one_exercise()
+    chapter.cells.insert(0, v4.new_markdown_cell(text))
+    assert teachers_source(chapter, TEST).cells[0].source == plain
+
+
+def leading_nowhere(notebook):
+    """The links, in text and in outputs, that are neither to the web nor to a heading of the notebook itself."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    headings = [heading for text in texts for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    known = {f"#{unquote(anchor(heading))}" for heading in headings}
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    texts += [
+        output.data[kind] for output in outputs for kind in output.get("data", ()) if kind.startswith("text/")
+    ]
+    written = re.compile(r"\]\(([^)\s]+)\)|<[^>]+(?:src|href)=[\"']([^\"']+)")
+    links = [
+        "".join(link) for text in texts for link in written.findall(re.sub(r"`[^`\n]*`|\$[^$]*\$", "", text))
+    ]
+    return [link for link in links if not re.match(r"(https?|data):", link) and unquote(link) not in known]
+
+
+@chapters
+def test_no_link_of_a_handed_out_chapter_leads_nowhere(path):
+    chapter = notebooks.read(path)
+    assert leading_nowhere(chapter), "the chapter itself leads to its neighbours"
+    assert leading_nowhere(teachers_source(chapter, release.hidden_tests(path))) == []
+
+
+def test_a_link_that_leads_nowhere_is_seen():
+    output = v4.new_output("display_data", {"text/html": '<a href="claims.ipynb">claims</a>'})
+    notebook = v4.new_notebook(
+        cells=[
+            v4.new_markdown_cell(
+                "# One, *two*\n[a](#One,-two) [b](#Three) [c](02_x.ipynb#a) `[d](e)` <img src='f.png'>"
+            ),
+            v4.new_markdown_cell("[g](https://arxiv.org) [h](#One%2C-two) [i](LICENSE)"),
+            v4.new_code_cell("1", outputs=[output]),
+        ]
+    )
+    assert leading_nowhere(notebook) == ["#Three", "02_x.ipynb#a", "f.png", "LICENSE", "claims.ipynb"]
+
+
+@pytest.mark.parametrize(
+    ("solution", "tests", "complaint"),
+    [
+        ("def twice_solution(x):\n    return x", {}, "twice has no hidden tests"),
+        ("def twice_solution(x, y):\n    return x", TEST, "not one function with the arguments of its stub"),
+        ("def a(x): pass\ndef twice_solution(x):\n    return x", TEST, "not one function"),
+    ],
+)
+def test_what_cannot_be_released(solution, tests, complaint):
+    with pytest.raises(ClassroomError, match=complaint):
+        teachers_source(one_exercise(solution), tests)
+
+
+def test_a_chapter_without_hidden_tests():
+    with pytest.raises(ClassroomError, match="none.py is missing"):
+        release.hidden_tests(Path("09_none.ipynb"))
+
+
+def test_chapters_are_found_by_number():
+    assert release.chapter("1") == release.chapter("01") == CHAPTERS[0]
+    for wrong in ("", "99", "no"):
+        with pytest.raises(ClassroomError, match="CHAPTER is the number of a chapter.*01_permutation"):
+            release.chapter(wrong)
+
+
+@chapters
+def test_the_worked_functions_are_a_module_that_passes_every_check(path, monkeypatch, capsys):
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    source = teachers_source(notebooks.read(path), release.hidden_tests(path))
+    module = release.worked_solutions(source)
+    importlib.import_module(f"posenc.chapters.{path.stem.partition('_')[2]}.exercises")
+    assert "SOLUTION" not in module and "figures" not in module
+    worked = {}
+    exec(compile(module, "worked_solutions.py", "exec"), worked)
+    for name in exercises(source):
+        check(name, worked[name])
+        assert capsys.readouterr().out.startswith("✓")
+
+
+def test_what_a_teacher_changed_is_kept(tmp_path, monkeypatch):
+    def generate(classroom, name):
+        (classroom / "release" / name).mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(release, "generate", generate)
+    release.assignment(CHAPTERS[0], tmp_path)
+    source = tmp_path / "source" / CHAPTERS[0].stem / CHAPTERS[0].name
+    changed = source.read_text().replace('"points": 2', '"points": 3')
+    assert changed != source.read_text()
+    source.write_text(changed)
+    release.assignment(CHAPTERS[0], tmp_path)
+    assert source.read_text() == changed
+
+
+@chapters
+def test_the_limit_of_hints_is_set_where_hint_is_imported(path, monkeypatch):
+    monkeypatch.setenv("POSENC_HINTS", "7")
+    notebook = notebooks.read(path)
+    before = [cell.source for cell in notebook.cells]
+    release.limit_hints(notebook, 1)
+    changed = [cell.source for old, cell in zip(before, notebook.cells, strict=True) if cell.source != old]
+    defining = [source for source in before if re.search(r"^from .* import .*\bhint\b", source, re.MULTILINE)]
+    assert len(changed) == len(defining) == 1 and defining[0] in changed[0]
+    lines = changed[0].splitlines()
+    exec("\n".join([lines[0], lines[-1]]))
+    assert os.environ["POSENC_HINTS"] == "1"
+
+
+# ----------------------------------------------------------------- release
+
+
+@pytest.fixture(scope="module")
+def released(classroom_python, tmp_path_factory):
+    """The course folder with every chapter released, one of them a second time by the command."""
+    folder = tmp_path_factory.mktemp("class")
+    script = "import sys; from pathlib import Path; from classroom.release import assignment\n"
+    script += "for path in sys.argv[2:]: assignment(Path(path), Path(sys.argv[1]))"
+    subprocess.run([classroom_python, "-c", script, folder, *CHAPTERS], check=True)
+    command = [classroom_python, "-m", "classroom.release", "1", "--classroom", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert str(folder / "release" / CHAPTERS[0].stem) in done.stdout
+    assert "kept as it was" in done.stdout
+    return folder
+
+
+@pytest.mark.slow
+@chapters
+def test_the_students_notebook_is_the_chapter_without_solutions(released, path):
+    chapter = notebooks.read(path)
+    folder = released / "release" / path.stem
+    students = notebooks.read(folder / path.name)
+    assert [p.name for p in folder.iterdir()] == [path.name]
+    with zipfile.ZipFile(f"{folder}.zip") as archive:
+        assert archive.read(path.name) == (folder / path.name).read_bytes()
+    assert students.metadata == chapter.metadata
+    name = None
+    for cell, given in zip(chapter.cells, students.cells, strict=True):
+        name = cell.metadata.ex.id if "exercise" in tags(cell) else name
+        wanted = copy.deepcopy(cell)
+        if "solution" in tags(cell):
+            wanted.source = f'{name} = use("{name}", {name})'
+        if cell.cell_type == "markdown":
+            wanted.source = release.LINK.sub(r"\1", wanted.source)
+        given.metadata.pop("nbgrader", None)
+        assert given == wanted
+
+
+@pytest.mark.slow
+def test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_then(released, classroom_python):
+    path = CHAPTERS[0]
+    folder = released / "release" / path.stem
+    command = [classroom_python, "-m", "classroom.release", "1", "--classroom", str(released)]
+    before = notebooks.read(folder / path.name)
+    wanted = copy.deepcopy(before)
+    release.limit_hints(wanted, 1)
+    done = subprocess.run([*command, "--worked", "--hints", "1"], capture_output=True, text=True, check=True)
+    assert "zip beside it, with the worked functions in worked_solutions.py\n" in done.stdout
+    assert notebooks.read(folder / path.name) == wanted
+    source = notebooks.read(released / "source" / path.stem / path.name)
+    assert (folder / "worked_solutions.py").read_text() == release.worked_solutions(source)
+    with zipfile.ZipFile(f"{folder}.zip") as archive:
+        assert sorted(archive.namelist()) == [path.name, "worked_solutions.py"]
+    subprocess.run(command, capture_output=True, check=True)
+    assert [file.name for file in folder.iterdir()] == [path.name]
+    assert notebooks.read(folder / path.name) == before
+    with zipfile.ZipFile(f"{folder}.zip") as archive:
+        assert archive.namelist() == [path.name]
+
+
+@pytest.mark.slow
+def test_in_a_kernel_the_notebook_finds_the_worked_functions_and_keeps_to_the_limit(tmp_path, monkeypatch):
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.delenv("POSENC_HINTS", raising=False)
+    source = teachers_source(notebooks.read(CHAPTERS[0]), release.hidden_tests(CHAPTERS[0]))
+    (tmp_path / "worked_solutions.py").write_text(release.worked_solutions(source))
+    release.limit_hints(source, 1)
+    imports = next(cell.source for cell in source.cells if "POSENC_HINTS" in cell.source)
+    cells = [
+        imports,
+        f"def unpermute(layer, x, p):\n    {release.STUB}",
+        'hint("unpermute")\nhint("unpermute")',
+        'unpermute = use("unpermute", unpermute)',
+        'unpermute = use("unpermute", unpermute)',
+        "unpermute(lambda rows: 2 * rows, torch.arange(3), torch.tensor([1, 2, 0])).tolist()",
+        'check("unpermute", unpermute)',
+    ]
+    made = notebooks.execute(v4.new_notebook(cells=[*map(v4.new_code_cell, cells)]), folder=tmp_path)
+    shown = ["".join(o.get("text", "") or o.data["text/plain"] for o in cell.outputs) for cell in made.cells]
+    assert shown[2].startswith("Hint 1 of 1: ") and shown[2].endswith("gives at most 1 for an exercise.\n")
+    assert shown[3] == shown[4] == "The chapter goes on with the worked unpermute.\n"
+    assert shown[5] == "[0, 2, 4]"
+    assert shown[6] == "○ unpermute: this is the worked solution; run your own cell first\n"
+
+
+@pytest.mark.slow
+@chapters
+def test_what_is_not_attempted_says_so_where_it_is_needed(released, path, capsys):
+    students = notebooks.read(released / "release" / path.stem / path.name)
+    chosen = [number for number, cell in enumerate(students.cells) if "solution" in tags(cell)]
+    checks = [number for number, cell in enumerate(students.cells) if {"check", "exercise"} & {*tags(cell)}]
+    learner = {"__name__": "learner"}
+    for number in sorted(needed_cells(students.cells, checks) | {*chosen}):
+        with suppress(Unanswered):
+            exec(students.cells[number].source, learner)
+    shown = capsys.readouterr().out
+    for name in exercises(students):
+        goes_on = f"The chapter goes on with your {name}, which is not right yet: not attempted yet.\n"
+        assert f"○ {name}: not attempted yet\n{goes_on}" in shown
+        with pytest.raises(Unanswered, match=f"needs {name}, which is still open"):
+            learner[name]()
+
+
+@pytest.mark.slow
+def test_a_wrong_chapter_is_told_in_one_line(released, classroom_python):
+    for module, more in (("release", []), ("grade", [str(released)])):
+        command = [classroom_python, "-m", f"classroom.{module}", "77", *more]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith("CHAPTER is the number of a chapter")
+
+
+@pytest.mark.slow
+def test_the_command_says_what_is_wrong_with_from(released, classroom_python, tmp_path):
+    for folder, words in (
+        (tmp_path / "none", "FROM is the folder of the submissions"),
+        (tmp_path, "holds no submission"),
+    ):
+        command = [
+            classroom_python,
+            "-m",
+            "classroom.grade",
+            "1",
+            str(folder),
+            "--classroom",
+            str(released),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,313 @@
+"""What a run of the grader leaves behind: nothing, also where a submission starts a daemon, the grader is killed with
+SIGKILL, or the disk is full."""
+
+import csv
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from container import container
+
+from classroom import workplace
+
+NAME = "01_permutation_invariance"
+RIGHT = "def a():\n    return 1"
+DAEMON = """import os, subprocess, sys
+subprocess.Popen([sys.executable, "-c", '''
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execv(sys.executable, ["python", "-c", "import time; time.sleep(600)", "MARK".replace("-", " ")])
+'''], **KEYS).wait()
+def a():
+    while LOOP:
+        pass
+    return 1"""
+FILLER = """def a():
+    import itertools, time
+    for number in itertools.count():
+        with open(f"full {number}", "wb") as file:
+            for _ in range(50):
+                file.write(bytes(1_000_000))"""
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """The folder for temporary files of this process and those that it starts; short, as the names of sockets are."""
+    folder = Path(tempfile.mkdtemp(prefix="t"))
+    folder.chmod(0o1777)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield folder
+    workplace.remove(folder)
+
+
+def role(grade_id, **role):
+    plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
+    return {"nbgrader": plain | {"grade_id": grade_id} | role}
+
+
+def notebook(answer):
+    """An assignment of one exercise, which imports nothing."""
+    cells = [
+        nbformat.v4.new_code_cell(answer, metadata=role("a", solution=True)),
+        nbformat.v4.new_code_cell("assert a() == 1", metadata=role("check_a", grade=True, points=2)),
+    ]
+    return nbformat.writes(nbformat.v4.new_notebook(cells=cells))
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A teacher's folder, and a function that hands in answers: name → source."""
+    source = tmp_path / "classroom" / "source" / NAME / f"{NAME}.ipynb"
+    source.parent.mkdir(parents=True)
+    source.write_text(notebook("def a():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION"))
+    (tmp_path / "in").mkdir()
+
+    def hand_in(**answers):
+        for name, answer in answers.items():
+            (tmp_path / "in" / f"{name}.ipynb").write_text(notebook(answer))
+
+    return hand_in
+
+
+def grade(python, classroom="classroom", limits=("--seconds", "60")):
+    return [
+        python,
+        "-m",
+        "classroom.grade",
+        "1",
+        "in",
+        "--classroom",
+        classroom,
+        "--workers",
+        "2",
+        *limits,
+    ]
+
+
+def marks(folder):
+    """student → mark, from the table that a teacher reads."""
+    with (folder / "graded" / NAME / "marks.csv").open(encoding="utf-8") as file:
+        return {line["student"]: line["mark"] for line in csv.DictReader(file)}
+
+
+def daemon(keys, mark, *, loop):
+    """An answer that leaves a daemon; only the daemon's command line has the mark, not those of its parents."""
+    marked = DAEMON.replace("MARK", mark.replace(" ", "-"))
+    return marked.replace("KEYS", keys).replace("LOOP", str(loop))
+
+
+def alive(mark):
+    """The processes whose command line holds this."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        if mark in " ".join(process.info["cmdline"] or ()) and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.pid)
+    return found
+
+
+def until(true, seconds=30):
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+# ------------------------------------------------------------------------ the parts
+
+
+def test_a_folder_is_there_for_as_long_as_it_is_used(temporary):
+    with workplace.workplace() as first, workplace.workplace() as second:
+        assert first.is_dir() and second.is_dir(), "the second has not swept the first"
+        assert {path.name for path in temporary.iterdir()} == {first.name, second.name}
+    assert not list(temporary.iterdir())
+
+
+def test_what_a_killed_run_has_left_is_swept_with_the_processes_in_it(temporary, tmp_path):
+    left, other = temporary / "grading-left", temporary / "grading-link"
+    (left / "run" / "0").mkdir(parents=True)
+    other.symlink_to(tmp_path)
+    home = os.environ | {"HOME": str(left / "run" / "0" / "home")}
+    inside = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"], env=home, start_new_session=True
+    )
+    beside = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        workplace.sweep()
+        assert inside.wait(10) == -signal.SIGKILL and beside.poll() is None
+        assert not left.exists() and tmp_path.exists()
+    finally:
+        inside.kill(), beside.kill()
+
+
+def test_what_is_in_use_or_another_users_is_not_swept(temporary, monkeypatch):
+    left = temporary / "grading-left"
+    left.mkdir()
+    lock = os.open(left, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    workplace.sweep()
+    assert left.exists()
+    os.close(lock)
+    monkeypatch.setattr(workplace.os, "geteuid", lambda: os.getuid() + 1)
+    workplace.sweep()
+    assert left.exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    workplace.sweep()
+    assert not left.exists()
+
+
+# ------------------------------------------------------------- with real submissions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", ["{}", "{'env': {}}"], ids=["as it is", "with an empty environment"])
+def test_a_daemon_ends_with_its_submission_where_there_is_no_sandbox(
+    course, classroom_python, tmp_path, keys
+):
+    mark = f"daemon {os.getpid()} {len(keys)}"
+    course(eve=daemon(keys, mark, loop=False), bob=RIGHT)
+    start = [*container(), "--bind", tmp_path, "/here", "--chdir", "/here", "--setenv", "SANDBOX", "none"]
+    done = subprocess.run([*start, *grade(classroom_python)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert marks(tmp_path / "classroom") == {"bob": "2.0", "eve": "2.0"}
+    assert not alive(mark)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", ["the grader", "all graders at once"])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "none"])
+def test_nothing_is_left_of_a_grader_that_was_killed(
+    course, classroom_python, tmp_path, temporary, sandbox, who, request
+):
+    mark = f"killed {os.getpid()} {sandbox} {who}"
+    course(eve=daemon("{}", mark, loop=True), bob=RIGHT)
+    if sandbox == "none":
+        start = [*container(), "--bind", temporary, "/mnt", "--bind", tmp_path, "/here", "--chdir", "/here"]
+        start += ["--setenv", "SANDBOX", "none", "--setenv", "TMPDIR", "/mnt"]
+    else:
+        start = []
+    twice = [
+        "sh",
+        "-c",
+        '"$@"; until [ -e go ]; do sleep 0.1; done; exec "$@"',
+        "sh",
+        *grade(classroom_python),
+    ]
+    runs = subprocess.Popen(
+        [*start, *twice], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    request.addfinalizer(
+        lambda: [os.kill(pid, signal.SIGKILL) for pid in [*alive(mark), *alive(str(tmp_path))]]
+    )
+    assert until(lambda: alive(mark)), "the daemon was not started"
+    below = psutil.Process(runs.pid).children(recursive=True)
+    graders = [p for p in below if "classroom.grade" in (p.as_dict(["cmdline"])["cmdline"] or ())]
+    graders = [p for p in graders if p.name().startswith("python")]
+    assert len(graders) >= 2
+    main = min(graders, key=lambda p: p.create_time())
+    for process in [main] if who == "the grader" else [main, *graders]:
+        os.kill(process.pid, signal.SIGKILL)
+    if sandbox == "bubblewrap" or who == "the grader":
+        assert until(lambda: not alive(mark), 10), "ended by what watched over it"
+    assert [path for path in temporary.iterdir() if path.name.startswith("grading-")]
+    (tmp_path / "in" / "eve.ipynb").unlink()
+    (tmp_path / "go").touch()
+    _, errors = runs.communicate()
+    assert runs.returncode == 0, errors
+    assert marks(tmp_path / "classroom") == {"bob": "2.0"}
+    assert not alive(mark) and not list(temporary.iterdir())
+
+
+@pytest.mark.slow
+def test_a_disk_filler_costs_nobody_a_mark(course, classroom_python, tmp_path):
+    """Without a sandbox a submission can fill the disk; a small /tmp stands for it."""
+    course(bob=RIGHT, eve=FILLER, zoe=RIGHT)
+    start = [
+        *container(room=150_000_000),
+        "--bind",
+        tmp_path,
+        "/here",
+        "--chdir",
+        "/here",
+        "--setenv",
+        "SANDBOX",
+        "none",
+    ]
+    done = subprocess.run([*start, *grade(classroom_python)], capture_output=True, text=True, check=False)
+    got = marks(tmp_path / "classroom")
+    assert done.returncode == 1 and "no mark, and it is not their fault" in done.stderr, (
+        done.stdout + done.stderr
+    )
+    assert got["eve"] == "" and {got["bob"], got["zoe"]} <= {"2.0", ""}
+    assert "eve" not in {
+        path.stem for path in (tmp_path / "classroom" / "graded" / NAME / "results").iterdir()
+    }
+    (tmp_path / "in" / "eve.ipynb").unlink()
+    subprocess.run([*start, *grade(classroom_python)], capture_output=True, check=True)
+    assert marks(tmp_path / "classroom") == {"bob": "2.0", "zoe": "2.0"}
+
+
+FULL = """
+set -u
+python="$0"; spare="$1"
+run() { "$python" -m classroom.grade 1 in --classroom /class --workers 1 2>&1; echo "status $?"; }
+cp -R classroom/source /class/
+mv in/zoe.ipynb .
+run
+mv zoe.ipynb in
+size=$(cat /class/graded/*/gradebook.db | wc -c)
+[ "$spare" = 0 ] || dd if=/dev/zero of=/class/spare bs=4096 count=$((size / 4096 - spare)) 2>/dev/null
+dd if=/dev/zero of=/class/filler bs=4096 2>/dev/null
+rm -f /class/spare
+run
+echo "kept $(cat /class/graded/*/marks.csv | cut -d, -f1,2 | tr '\\r\\n' '  ')"
+rm /class/filler
+run
+cp -R /class/graded .
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spare", ["0", "3"], ids=["not even for a result", "for a result, not for the gradebook"]
+)
+def test_a_full_disk_loses_no_mark_and_the_next_run_goes_on(course, classroom_python, tmp_path, spare):
+    course(bob=RIGHT, zoe=RIGHT)
+    start = [*container(), "--bind", tmp_path, "/here", "--chdir", "/here", "--setenv", "SANDBOX", "none"]
+    start += [
+        "--perms",
+        "0755",
+        "--size",
+        "4000000",
+        "--tmpfs",
+        "/class",
+        "sh",
+        "-c",
+        FULL,
+        classroom_python,
+        spare,
+    ]
+    done = subprocess.run(start, capture_output=True, text=True, check=False)
+    first, second, third, _ = done.stdout.split("status ")
+    assert second.startswith("0") and third.startswith("1"), done.stdout + done.stderr
+    assert "No space left on device" in second, second
+    assert "Traceback" not in done.stdout
+    assert "kept student,mark bob,2.0" in third
+    assert f"{1 if spare == '0' else 2} of 2 were graded before and have not changed" in third
+    assert done.stdout.rstrip().endswith("status 0")
+    assert marks(tmp_path) == {"bob": "2.0", "zoe": "2.0"}
+    assert json.loads((tmp_path / "graded" / NAME / "results" / "zoe.json").read_text())["marks"] == {
+        "check_a": [2.0, 2.0]
+    }

@@ -1,0 +1,255 @@
+"""Models of transformers: small ones of many classes asked and read, stored ones loaded. No network is touched.
+
+Those that need transformers take seconds to import it.
+"""
+
+import builtins
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from posenc.chapters.models_you_use.checkpoints import (
+    CLASSES,
+    INSTALL,
+    Missing,
+    gpt2_terms,
+    load,
+    require_transformers,
+    small,
+)
+from posenc.probe import questions, rotation, scores
+
+PLACES = ("GPT-2", "OPT", "BERT")
+TURNED = ("Llama", "Qwen2", "GPT-NeoX", "GPT-J", "Falcon", "RoFormer", "Gemma 3", "Qwen2-VL")
+BIASED = ("BLOOM", "MPT", "T5")
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+    def refuse(*_):
+        raise OSError("there is no network")
+
+    monkeypatch.setattr("socket.getaddrinfo", refuse)
+    monkeypatch.setattr("socket.socket.connect", refuse)
+
+
+@pytest.fixture
+def without_transformers(monkeypatch):
+    real = builtins.__import__
+
+    def no(name, *arguments, **options):
+        if name.split(".")[0] == "transformers":
+            raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", no)
+    for name in [name for name in sys.modules if name.split(".")[0] == "transformers"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.parametrize("ask", [require_transformers, lambda: small("GPT-2"), lambda: load("./any")])
+def test_without_transformers_one_line_says_how_to_get_it(without_transformers, ask):
+    with pytest.raises(Missing) as missing:
+        ask()
+    (line,) = missing.value._render_traceback_()
+    assert INSTALL in line and "\n" not in line
+    extra = INSTALL.split("[")[1].split("]")[0]
+    assert f"\n{extra} = [\n" in (Path(__file__).resolve().parents[4] / "pyproject.toml").read_text()
+
+
+@pytest.mark.slow
+def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # else it tries again for 20 s
+    with pytest.raises(FileNotFoundError, match="there is no folder .*save_pretrained"):
+        load(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match="there is no folder ./none"):
+        load("./none")
+    (tmp_path / "file").write_text("weights")
+    with pytest.raises(ValueError, match="is a file: pass the folder"):
+        load(tmp_path / "file")
+    with pytest.raises(ValueError, match="has no config.json"):
+        load(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="cannot be read: "):
+        load(tmp_path)
+    with pytest.raises(OSError, match="'nobody/nothing' is no folder here, and the hub did not give"):
+        load("nobody/nothing")
+
+
+@pytest.mark.slow
+def test_an_unknown_class_is_refused():
+    pytest.importorskip("transformers")
+    with pytest.raises(ValueError, match="no small 'GPT-5'; there are: GPT-2"):
+        small("GPT-5")
+    for name in ("T5", "Qwen2-VL"):
+        with pytest.raises(ValueError, match="predicts the next character"):
+            small(name, predicts=True)
+
+
+@pytest.mark.slow
+def test_a_small_model_is_that_of_its_seed_and_leaves_the_random_numbers_alone():
+    pytest.importorskip("transformers")
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first, again, other = (small("GPT-2", seed=seed).wte.weight for seed in (1, 1, 2))
+    assert first.equal(again) and not first.equal(other)
+    assert torch.get_rng_state().equal(before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_class_asks_what_it_is_known_to_ask(name):
+    model = small(name)
+    found = questions(model)
+    mixed = found.content_position + found.position_content
+    if name in PLACES:
+        assert not found.relative and found.drift > 0.6
+        assert 0.25 < mixed < 0.55 and 0.2 < found.position_position < 0.4 and found.together < 0.02
+    elif name in TURNED:
+        assert found.relative and found.drift < 1e-12
+        assert 0.07 < found.together < 0.3 and mixed < 0.15
+    elif name in BIASED:
+        assert found.relative and found.drift < 1e-12
+        assert max(found.together, mixed) < 1e-9
+    else:
+        assert found.relative and mixed > 0.4 and found.together < 1e-9
+        assert found.position_position < 0.15  # of the mean content, which asks for distances too
+    assert found.others == 0 and sum(found.shares.values()) == pytest.approx(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_rotation_is_read_and_nothing_else_is_taken_for_one(name):
+    for layer in (0, 1):
+        found = rotation(small(name), layer=layer)
+        assert found.found == (name not in PLACES)
+        if name in TURNED:
+            assert found.base == pytest.approx(1e6 if name == "Qwen2-VL" else 1e4, rel=2e-3)
+            neighbours = name in ("GPT-J", "RoFormer")
+            assert found.layout == ("interleaved" if neighbours else "half_split")
+            assert found.rotary_dim == {"GPT-NeoX": 4, "GPT-J": 8}.get(name, 16)
+            assert found.residual < 1e-6
+        elif name not in PLACES:
+            assert found.layout == "none"
+
+
+@pytest.mark.slow
+def test_two_bases_and_three_axes_are_found():
+    assert [round(rotation(small("Gemma 3"), layer=layer).base, -4) for layer in (4, 5)] == [1e4, 1e6]
+    still, moving = torch.zeros(64, dtype=torch.long), torch.arange(64)
+    axes = torch.stack([torch.stack([moving if i == axis else still for i in range(3)]) for axis in range(3)])
+    pairs = [rotation(small("Qwen2-VL"), layer=1, positions=axis).pairs[:, 0].tolist() for axis in axes]
+    assert pairs == [[0, 1], [2, 3, 4], [5, 6, 7]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["GPT-2", "BERT", "Llama", "T5", "Gemma 3"])
+def test_every_way_to_compute_attention_shows_the_same_scores(name):
+    model, tokens = small(name), torch.randint(1, 90, (3, 9))
+    eager = scores(model, tokens, layer=1)
+    model.set_attn_implementation("sdpa")
+    chosen = scores(model, tokens, layer=1)
+    assert (chosen - eager).nan_to_num().abs().max() < 1e-5
+    exact = scores(model.double(), tokens, layer=1)
+    assert (exact - eager).nan_to_num().abs().max() < 1e-4
+    half = scores(model.bfloat16(), tokens, layer=1)
+    assert (half - eager).nan_to_num().abs().max() < 0.5
+
+
+@pytest.mark.slow
+def test_a_batch_is_read_as_its_rows_are_and_padding_is_hidden():
+    model, tokens = small("GPT-2"), torch.randint(1, 90, (4, 7))
+    rows = torch.stack([scores(model, row, layer=1) for row in tokens])
+    torch.testing.assert_close(scores(model, tokens, layer=1), rows, rtol=1e-4, atol=1e-6)
+    mask = torch.ones(4, 7, dtype=torch.long)
+    mask[:, :3] = 0
+    seen = scores(model, tokens, layer=1, attention_mask=mask)
+    assert seen[:, :, 3:, :3].isinf().all() and seen[:, :, 6, 3:].isfinite().all()
+
+
+@pytest.mark.slow
+def test_classes_that_this_was_not_made_on():
+    import transformers
+
+    tokens = {"vocab_size": 64, "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
+    wide = tokens | {
+        "hidden_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+    }
+    absolute = [
+        transformers.GPTBigCodeConfig(n_embd=48, n_layer=2, n_head=4, **tokens),  # one key for all heads
+        transformers.XGLMConfig(d_model=48, num_layers=2, attention_heads=4, ffn_dim=64, **tokens),
+        transformers.BartConfig(d_model=48, encoder_layers=2, encoder_attention_heads=4, **tokens),
+        transformers.RobertaConfig(**wide),
+    ]
+    sink = {"num_key_value_heads": 2, "head_dim": 12, "num_local_experts": 2, "num_experts_per_tok": 1}
+    turning = [
+        transformers.GptOssConfig(**wide, **sink),  # its softmax has a column more
+        transformers.Gemma2Config(**wide, num_key_value_heads=2, head_dim=12),  # its scores pass a tanh
+        transformers.Olmo2Config(**wide),
+        transformers.EsmConfig(**wide, position_embedding_type="rotary"),
+    ]
+    for config in absolute + turning:
+        torch.manual_seed(0)
+        model = transformers.AutoModel.from_config(
+            config
+        ).eval()  # with the attention that it would choose itself
+        found = questions(model)
+        assert found.relative == (config in turning), config.model_type
+        assert rotation(model).found == (config in turning)
+        assert scores(model, torch.arange(3, 9), layer=1).shape == (4, 6, 6)
+
+
+@pytest.mark.slow
+def test_models_without_attention_or_tokens_are_refused():
+    import transformers
+
+    mamba = transformers.MambaModel(
+        transformers.MambaConfig(hidden_size=32, num_hidden_layers=1, vocab_size=64)
+    )
+    with pytest.raises(
+        ValueError, match="no softmax over 11 keys was seen in MambaModel: either it has no attention"
+    ):
+        questions(mamba)
+    sight = transformers.ViTModel(
+        transformers.ViTConfig(
+            hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=32
+        )
+    )
+    with pytest.raises(TypeError, match="ViTModel reads pixel_values, no tokens"):
+        scores(sight, torch.arange(5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["GPT-2", "Llama", "T5"])
+def test_a_saved_model_comes_back_from_its_folder(name, tmp_path):
+    model = small(name, predicts=name != "T5")
+    model.save_pretrained(tmp_path)
+    back = load(tmp_path)
+    assert back.training is False
+    assert questions(back).shares == pytest.approx(questions(model).shares, abs=1e-6)
+    (tmp_path / "model.safetensors").write_bytes(b"none")
+    with pytest.raises(ValueError, match="cannot be read: "):
+        load(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_the_four_terms_of_gpt_2_are_its_scores():
+    model, tokens = small("GPT-2", predicts=True), torch.randint(1, 90, (3, 9))
+    with torch.no_grad():  # as training leaves it
+        for name, weight in model.named_parameters():
+            if "ln_1" in name or "bias" in name:
+                weight.add_(torch.randn_like(weight) / 4)
+    seen = scores(model, tokens)
+    visible = seen.isfinite()
+    assert (sum(gpt2_terms(model, tokens)) - seen)[visible].abs().max() < 1e-5 < 0.1 < seen[visible].std()
+    assert gpt2_terms(model.transformer, tokens).content_position.equal(gpt2_terms(model, tokens)[1])
+    with pytest.raises(TypeError, match="LlamaModel is no GPT-2"):
+        gpt2_terms(small("Llama"), tokens)

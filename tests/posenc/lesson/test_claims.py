@@ -1,0 +1,477 @@
+"""Claims and guesses: what they show, what they refuse, and that a stored line reads back as the claim it was."""
+
+import html
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from IPython.display import display
+from nbclient import NotebookClient
+from nbformat import v4
+
+from posenc.lesson import claims, guesses
+from posenc.lesson.claims import MARK, MEASURED, claim, make, number, parse
+from posenc.lesson.guesses import predict
+
+SANITIZE = Path(__file__).parents[2] / "sanitize.cfg"
+SEED, PACE, STEPS = 0, 1.0, 1.0  # looked up by `claim` in its caller's names
+
+
+@pytest.fixture(autouse=True)
+def shown(monkeypatch):
+    """What is displayed."""
+    objects = []
+    monkeypatch.setattr(claims, "display", objects.append)
+    monkeypatch.setattr(guesses, "display", objects.append)
+    monkeypatch.setattr(guesses, "_guesses", {})
+    monkeypatch.delenv("POSENC_REPLICATE", raising=False)
+    return objects
+
+
+def line(*args, **options):
+    """A claim's line without its invisible characters."""
+    return re.sub("[\u2060\u2063]", "", str(make(*args, **options)))
+
+
+# ------------------------------------------------------------------- lines
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "said"),
+    [
+        (2.220446e-16, {"below": 1e-12}, "✓ it is: 2.2e-16 < 1e-12"),
+        (0.3, {"below": 0.2}, "✗ it is: 0.3 < 0.2"),
+        (1.4142, {"between": (1, 2)}, "✓ it is: 1.41 in 1 … 2"),
+        (1, {"between": (1, 2)}, "✓ it is: 1 in 1 … 2"),
+        (4, {"equals": 4}, "✓ it is: 4 = 4"),
+        (3, {"equals": 4}, "✗ it is: 3 = 4"),
+        (0.97, {"above": 0.95, "case": "rotary"}, "✓ it is (rotary): 0.97 > 0.95"),
+        (
+            [1, 1, 0.9994, 0.5],
+            {"above": 0.95, "in_at_least": 3},
+            "✓ it is: 1 1 0.999 0.5, 3 of 4 > 0.95 (at least 3)",
+        ),
+        ([1.0, 0.5], {"above": 0.95, "in_at_least": 2}, "✗ it is: 1 0.5, 1 of 2 > 0.95 (at least 2)"),
+        ([1.0, 0.96], {"above": 0.95}, "✓ it is: 1 0.96, 2 of 2 > 0.95 (all)"),
+        ([1.0, 0.94], {"above": 0.95}, "✗ it is: 1 0.94, 1 of 2 > 0.95 (all)"),
+        ([0.97], {"above": 0.95}, "✓ it is: 0.97, 1 of 1 > 0.95 (all)"),
+        (math.inf, {"above": 3}, "✓ it is: inf > 3"),
+        (-math.inf, {"below": 3}, "✓ it is: -inf < 3"),
+    ],
+)
+def test_a_line_has_the_sentence_then_what_was_measured_then_the_bound(value, options, said):
+    assert line("it is", value, **options) == said
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0.5,
+        torch.tensor(0.5),
+        torch.tensor(0.5, dtype=torch.float64, requires_grad=True),
+        np.float64(0.5),
+        np.array(0.5),
+    ],
+)
+def test_one_number_may_come_in_any_kind(value):
+    assert line("it is", value, below=1) == "✓ it is: 0.5 < 1"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[0.5, 2], (0.5, 2), torch.tensor([0.5, 2]), np.array([0.5, 2]), [torch.tensor(0.5), np.float64(2)]],
+)
+def test_one_number_per_seed_may_come_in_any_kind(value):
+    assert line("it is", value, below=1) == "✗ it is: 0.5 2, 1 of 2 < 1 (all)"
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "digits"),
+    [
+        (0.9994, (), "0.999"),
+        (0.99996, (), "0.99996"),
+        (0.99999999, (), "1"),
+        (2.220446e-16, (), "2.2e-16"),
+        (1.0, (), "1"),
+        (0.0, (), "0"),
+        (42.371, (), "42.4"),
+        (99.97, (), "99.97"),
+        (1234.5678, (), "1235"),
+        (1.2345e8, (), "1.2e8"),
+        (0.00123456, (), "0.00123"),
+        (0.000123456, (), "1.2e-4"),
+        (-0.2913, (), "-0.291"),
+        (2048, (), "2048"),
+        (12345678, (), "12345678"),
+        (0.9501, (0.95,), "0.9501"),
+        (0.94999999, (0.95,), "0.94999999"),
+        (1e-12 * 1.001, (1e-12,), "1.001e-12"),
+        (0.99999999, (1,), "0.99999999"),
+        (1.9999, (1, 2), "1.9999"),
+        (0.12345, (0.12345,), "0.12345"),
+    ],
+)
+def test_a_number_has_as_few_digits_as_tell_it(value, bounds, digits):
+    assert number(value, *bounds) == digits
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(FINITE | st.integers(), FINITE)
+def test_the_digits_never_contradict_the_bound(value, bound):
+    read = float(number(value, bound)) if isinstance(value, float) else int(number(value, bound))
+    assert (read < bound, read > bound) == (value < bound, value > bound)
+
+
+@given(
+    st.lists(FINITE | st.integers(), min_size=1, max_size=9),
+    FINITE,
+    st.sampled_from(["below", "above", "equals"]),
+)
+def test_a_line_reads_back_as_its_claim(values, bound, relation):
+    at_least = len(values) // 2 or None
+    made = make("it (is): 3 < 4", values, **{relation: bound}, in_at_least=at_least, case="a (b): 2")
+    read = parse(str(made))
+    assert (read.sentence, read.case) == ("it (is): 3 < 4", "a (b): 2")
+    assert (read.relation, read.bound, read.at_least, read.held) == (
+        made.relation,
+        made.bound,
+        at_least,
+        made.held,
+    )
+    assert read.values == pytest.approx(made.values, rel=0.06)
+
+
+def test_a_single_value_and_two_ends_read_back():
+    read = parse(str(make("it is", 1.23456, between=(1, 2.5))))
+    assert (read.values, read.bound, read.several, read.case, read.held) == (
+        (1.23,),
+        (1, 2.5),
+        False,
+        "",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "✓ rotate", "✓ it is: 0.5 < 1", "○ rotate: not attempted yet", "Figure: a"]
+)
+def test_other_lines_are_no_claims(text):
+    assert parse(text) is None
+
+
+def test_digits_are_read_as_they_stand():
+    made = make("it is", [19.4, 20.047], below=60)
+    assert "19.4 20.05, 2 of 2" in str(made)
+    assert parse(str(made)).values == (19.4, 20.05)
+
+
+def test_a_line_whose_sign_was_changed_is_refused():
+    with pytest.raises(ValueError, match="does not say what its numbers do"):
+        parse(str(make("it is", 0.5, below=1)).replace("✓", "✗"))
+    with pytest.raises(ValueError, match="does not say what its numbers do"):
+        parse(str(make("it is", [0.5, 2], below=1)).replace("1 of 2", "2 of 2"))
+
+
+def test_the_html_says_the_same_and_escapes():
+    made = make("a < b & c", [1, 3], below=2, in_at_least=1, case="<x>")
+    page = made._repr_mimebundle_()["text/html"]
+    assert html.unescape(re.sub("<[^>]*>", "", page)) == str(made)
+    assert "holds" in page
+
+
+def test_sign_and_words_tell_apart_what_the_colour_does():
+    held, failed = make("a", 1, below=2)._repr_mimebundle_(), make("a", 3, below=2)._repr_mimebundle_()
+    assert "✓" in held["text/html"] and 'aria-label="holds"' in held["text/html"]
+    assert "✗" in failed["text/html"] and 'aria-label="does not hold"' in failed["text/html"]
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/html"])
+def test_one_pattern_masks_what_was_measured_and_nothing_else(kind):
+    def masked(*values, **options):
+        return re.sub(MEASURED, "measured", make("it is", *values, **options)._repr_mimebundle_()[kind])
+
+    several = {"above": 0.5, "in_at_least": 1}
+    assert masked(0.1, below=1) == masked(0.2222, below=1)
+    assert masked([1, 0], **several) == masked([0.7, 0.8, 0.9], **several)
+    assert masked(0.1, below=1) != masked(0.1, below=2)
+    assert masked([1, 0], **several) != masked([1, 1], above=0.5, in_at_least=2)
+    assert masked(0.1, below=1) != masked(0.1, above=0)
+
+
+# ----------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "kind", "message"),
+    [
+        (math.nan, {"below": 1}, ValueError, "value is nan"),
+        (torch.tensor([1, math.nan]), {"below": 1}, ValueError, "value is nan"),
+        (torch.tensor([]), {"below": 1}, ValueError, "value is empty"),
+        ([], {"below": 1}, ValueError, "value is empty"),
+        (torch.zeros(2, 2), {"below": 1}, TypeError, "more than one dimension"),
+        (torch.zeros(100), {"below": 1}, ValueError, "100 values are too many"),
+        (True, {"equals": 1}, TypeError, "value is True: measure or count"),
+        (torch.tensor(True), {"equals": 1}, TypeError, "value is True"),
+        ([1.0, False], {"below": 2}, TypeError, "value is False"),
+        (np.bool_(True), {"equals": 1}, TypeError, "value is True"),
+        ("3", {"below": 4}, TypeError, "value is a str, not a number"),
+        (None, {"below": 4}, TypeError, "value is a NoneType, not a number"),
+        (1j, {"below": 4}, TypeError, "value is a complex"),
+        ({"a": 1}, {"below": 4}, TypeError, "value is a dict"),
+        (1, {}, ValueError, "one bound of below, above, between, equals, not none"),
+        (1, {"below": 2, "above": 0}, ValueError, "not below and above"),
+        (1, {"below": math.nan}, ValueError, "below is nan"),
+        (1, {"below": math.inf}, ValueError, "below is inf"),
+        (1, {"below": True}, TypeError, "below is True"),
+        (1, {"below": torch.tensor(2.0)}, TypeError, "below is a Tensor, not a number: bounds are written"),
+        (1, {"between": (2, 1)}, ValueError, "2 is not less than 1"),
+        (1, {"between": 2}, TypeError, "between takes two numbers"),
+        (1, {"below": 2, "in_at_least": 1}, ValueError, "pass one number per seed"),
+        ([1, 2], {"below": 2, "in_at_least": 3}, ValueError, "in_at_least is 3; it must be 1 to 2"),
+        ([1, 2], {"below": 2, "in_at_least": 0}, ValueError, "in_at_least is 0"),
+        ([1, 2], {"below": 2, "in_at_least": 1.5}, ValueError, "in_at_least is 1.5"),
+        (1, {"below": 2, "case": "a\nb"}, ValueError, "the case must be one line"),
+    ],
+)
+def test_what_is_no_measurement_is_refused(value, options, kind, message):
+    with pytest.raises(kind, match=message):
+        claim("it is", value, **options)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"), [("", ValueError), ("a\nb", ValueError), (f"a{MARK}", ValueError), (3, TypeError)]
+)
+def test_what_is_no_sentence_is_refused(sentence, kind):
+    with pytest.raises(kind, match="sentence"):
+        claim(sentence, 1, below=2)
+
+
+# ------------------------------------------------------- where it must hold
+
+
+def test_a_claim_that_holds_is_shown(shown):
+    assert claim("it is", 1, below=2) is None
+    assert [str(made) for made in shown] == [str(make("it is", 1, below=2))]
+
+
+def test_a_claim_that_does_not_hold_is_raised(shown):
+    with pytest.raises(AssertionError, match=r"^✗ it is \(here\): 3 < 2$"):
+        claim("it is", 3, below=2, case="here")
+    assert not shown
+
+
+@pytest.mark.parametrize(("name", "value"), [("SEED", 3), ("PACE", 0.5), ("STEPS", 2.0)])
+def test_where_the_reader_changed_a_parameter_it_is_shown_and_no_more(shown, name, value):
+    names = {"claim": claim, "SEED": 0, "PACE": 1, name: value}
+    exec("claim('it is', 3, below=2)", names)
+    assert [made.held for made in shown] == [False]
+    names |= claims.DEFAULTS
+    with pytest.raises(AssertionError):
+        exec("claim('it is', 3, below=2)", names)
+
+
+def test_under_replication_it_is_shown_and_no_more(shown, monkeypatch):
+    monkeypatch.setenv("POSENC_REPLICATE", "1")
+    claim("it is", 3, below=2)
+    assert [made.held for made in shown] == [False]
+
+
+# ----------------------------------------------------------------- guesses
+
+
+OPTIONS = ["the last token's", "the mean", "all of them"]
+
+
+def answered(guess, *measured):
+    guess.compare(*measured)
+    return guess._lines[-1]
+
+
+def test_nothing_is_chosen_and_the_stored_text_has_question_options_and_answer(shown):
+    guess = predict("Which stay?", OPTIONS)
+    guess.compare("the mean")
+    assert guess.chosen == ()
+    question, answer = shown
+    assert repr(question) == "Which stay?\n  ○ the last token's\n  ○ the mean\n  ○ all of them"
+    assert repr(answer) == "Measured: the mean."
+    for thing in shown:
+        bundle = thing._repr_mimebundle_()
+        assert set(bundle) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
+        assert bundle["text/plain"] == repr(thing)
+        words = html.unescape(re.sub(r"<[^>]*>|\s", "", bundle["text/html"]))
+        assert words == re.sub(r"\s", "", repr(thing))
+
+
+def test_the_line_follows_the_choice(shown):
+    guess = predict("Which stay?", OPTIONS)
+    line = answered(guess, "the mean")
+    guess.buttons[0].value = True
+    assert repr(line) == "You said: the last token's. Measured: the mean."
+    assert html.escape("You said: the last token's. Measured: the mean.") in line.view.value
+    guess.buttons[1].value = True
+    assert guess.chosen == ("the mean",)
+    assert [button.description for button in guess.buttons] == [
+        "○ the last token's",
+        "● the mean",
+        "○ all of them",
+    ]
+    assert repr(line) == "You said: the mean. Measured: the mean."
+    guess.buttons[1].value = False
+    assert repr(line) == "Measured: the mean."
+
+
+def test_several_may_be_chosen_and_stand_in_the_order_of_the_options(shown):
+    guess = predict("Which stay?", OPTIONS, several=True)
+    line = answered(guess, "the mean", "the last token's")
+    guess.buttons[2].value = guess.buttons[0].value = True
+    assert repr(line) == "You said: the last token's, all of them. Measured: the last token's, the mean."
+    assert guess.buttons[0].description.startswith("☑")
+
+
+def test_asked_again_the_question_keeps_its_choice_and_its_line(shown):
+    guess = predict("Which stay?", OPTIONS)
+    line = answered(guess, "the mean")
+    guess.buttons[0].value = True
+    again = predict("Which stay?", list(OPTIONS))
+    assert again.chosen == ("the last token's",)
+    again.buttons[2].value = True
+    assert repr(line) == "You said: all of them. Measured: the mean."
+    assert predict("Another?", OPTIONS).chosen == ()
+
+
+def test_options_with_commas_are_told_apart(shown):
+    guess = predict("Which?", ["one, two", "three."], several=True)
+    assert repr(answered(guess, "three.", "one, two")) == "Measured: one, two; three."
+
+
+@pytest.mark.parametrize("measured", [("the maen",), ()])
+def test_what_was_measured_is_one_of_the_options(shown, measured):
+    guess = predict("Which stay?", OPTIONS)
+    with pytest.raises(ValueError, match="none of the options|nothing was measured"):
+        guess.compare(*measured)
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "kind"),
+    [
+        ("", OPTIONS, ValueError),
+        ("a\nb", OPTIONS, ValueError),
+        ("a", ["b"], ValueError),
+        ("a", ["b", "b"], ValueError),
+        ("a", ["b", ""], ValueError),
+        ("a", "bc", TypeError),
+        ("a", [1, 2], TypeError),
+    ],
+)
+def test_what_is_no_question_is_refused(question, options, kind):
+    with pytest.raises(kind):
+        predict(question, options)
+
+
+# --------------------------------------------------------- in a notebook
+
+CELLS = [
+    "from posenc.claims import claim, predict\nimport torch",
+    "guess = predict('Which is it?', ['small', 'large'])",
+    "claim('a sum of sines is small', torch.rand(3).sum() * 1e-9, below=1e-6)\n"
+    "for name in 'ab':\n    claim('each is positive', 1 + torch.rand(4), above=0.5, in_at_least=3, case=name)",
+    "guess.compare('small')\nguess.buttons[1].value = True\nguess.buttons[1].value = False",
+]
+
+
+def notebook(*sources):
+    return v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
+
+
+def executed(made):
+    return NotebookClient(made, timeout=60, kernel_name="python3").execute()
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """The notebook with its outputs, without the views of widgets, as the course stores it."""
+    made = executed(notebook(*CELLS))
+    for cell in made.cells:
+        for output in cell.outputs:
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+    del made.metadata["widgets"]
+    return made
+
+
+def nbval(folder, made):
+    (folder / "one.ipynb").write_text(nbformat.writes(made), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--nbval",
+        "--nbval-current-env",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += [f"--nbval-sanitize-with={SANITIZE}", "one.ipynb"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_a_notebook_stores_lines_that_read_back(stored):
+    texts = [output.data["text/plain"] for cell in stored.cells for output in cell.outputs]
+    read = [parse(text) for text in texts]
+    assert [(made.sentence, made.case) for made in read if made] == [
+        ("a sum of sines is small", ""),
+        ("each is positive", "a"),
+        ("each is positive", "b"),
+    ]
+    assert [text for text, made in zip(texts, read) if not made] == [
+        "Which is it?\n  ○ small\n  ○ large",
+        "Measured: small.",
+    ]
+
+
+@pytest.mark.slow
+def test_nbval_overlooks_what_was_measured(stored, tmp_path):
+    done = nbval(tmp_path, stored)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("below=1e-6", "below=1e-5"), ("in_at_least=3", "in_at_least=2"), ("a sum", "the sum")],
+)
+def test_nbval_sees_a_changed_bound_or_sentence(stored, tmp_path, before, after):
+    changed = nbformat.from_dict(stored)
+    changed.cells[2].source = stored.cells[2].source.replace(before, after)
+    assert changed.cells[2].source != CELLS[2]
+    done = nbval(tmp_path, changed)
+    changed.cells[2].source = CELLS[2]
+    assert done.returncode == 1 and "mismatch" in done.stdout
+
+
+@pytest.mark.slow
+def test_in_a_kernel_the_notebooks_own_names_decide():
+    made = executed(notebook(CELLS[0], "SEED = 1", "claim('it is', 3, below=2)"))
+    assert made.cells[2].outputs[0].data["text/plain"].startswith("✗ it is: ")
+    with pytest.raises(Exception, match="AssertionError.*: ✗ it is: 3 < 2"):
+        executed(notebook(CELLS[0], "claim('it is', 3, below=2)"))
+
+
+def test_without_a_kernel_the_line_is_printed(monkeypatch, capsys):
+    for module in (claims, guesses):
+        monkeypatch.setattr(module, "display", display)
+    claim("it is", 1, below=2)
+    predict("Which?", OPTIONS).compare("the mean")
+    assert capsys.readouterr().out == (
+        f"✓ it is: {MARK}1{MARK} < 2\nWhich?\n  ○ the last token's\n  ○ the mean\n  ○ all of them\nMeasured: the mean.\n"
+    )

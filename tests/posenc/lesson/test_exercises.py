@@ -1,0 +1,349 @@
+"""check, hint and use: one clear line, whatever the answer is."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from planted import unmet, verdict
+
+from posenc.lesson import exercises
+from posenc.lesson.exercises import (
+    Answer,
+    NotAttempted,
+    Unanswered,
+    Wrong,
+    check,
+    difference,
+    exercise,
+    hint,
+    shown,
+    use,
+    wrong,
+)
+
+
+@pytest.fixture(autouse=True)
+def an_exercise(monkeypatch):
+    monkeypatch.setattr(exercises, "_exercises", dict(exercises._exercises))
+    monkeypatch.setattr(exercises, "_hints_given", {})
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.delenv("POSENC_HINTS", raising=False)
+
+    @exercise("think", "1 + 1", well_done="so it is.")
+    def double_it(answer: Answer) -> None:
+        x = torch.tensor([1.0, 2.0])
+        if not torch.equal(answer.tensor(x, shape=(2,), dtype=torch.float32), 2 * x):
+            wrong("not twice x")
+
+    @exercise()
+    def a_number(answer: Answer) -> None:
+        if answer.number() != 0.5:
+            wrong("not one half")
+
+
+def in_place(x):
+    x *= 2
+    return x
+
+
+def raises(x):
+    raise ZeroDivisionError("first line\nsecond line")
+
+
+def leaves(x):
+    raise SystemExit
+
+
+def not_yet(x):
+    raise NotImplementedError("not yet")
+
+
+def stub(x):
+    raise NotImplementedError("your turn")
+
+
+ANSWERS = {
+    "✓ double_it: so it is.": lambda x: 2 * x,
+    "○ double_it: not attempted yet": stub,
+    "✗ double_it: not twice x": lambda x: 3 * x,
+    "✗ double_it: it returned None: end the function with return": lambda x: None,
+    "✗ double_it: it returned a NumPy array: stay in torch, or end with torch.from_numpy(…)": lambda x: (
+        2 * x.numpy()
+    ),
+    "✗ double_it: it returned a list: return a torch tensor of shape (2,)": lambda x: (2 * x).tolist(),
+    "✗ double_it: it returned an int: return a torch tensor of shape (2,)": lambda x: 2,
+    "✗ double_it: the result has shape (1, 2), expected (2,) (called with x of shape (2,))": lambda x: (
+        2 * x[None]
+    ),
+    "✗ double_it: the result is torch.float64, expected torch.float32: keep the dtype of the inputs": lambda x: (
+        2 * x.double()
+    ),
+    "✗ double_it: it returned a Parameter: return a plain tensor, for instance by .detach()": lambda x: (
+        torch.nn.Parameter(2 * x)
+    ),
+    "✗ double_it: the result holds NaN: look for 0/0, inf - inf, 0·inf, the root of a negative number, or a row in which everything is -inf": lambda x: (
+        x * torch.nan
+    ),
+    "✗ double_it: it changed its input x in place: work on a copy and return a new value": in_place,
+    "✗ double_it: it raised ZeroDivisionError: first line (called with x of shape (2,))": raises,
+    "✗ double_it: it raised SystemExit: no message (called with x of shape (2,))": leaves,
+    "✗ double_it: it raised NotImplementedError: not yet (called with x of shape (2,))": not_yet,
+    "✗ double_it: it takes (x, y) but is called with 1 arguments: keep the stub's first line": lambda x, y: x,
+    "✗ double_it: it takes () but is called with 1 arguments: keep the stub's first line": lambda: None,
+    "✗ double_it: pass the function itself, double_it, not a Tensor": torch.zeros(2),
+    "✗ double_it: pass the function itself, double_it, not a NoneType": None,
+}
+
+NUMBERS = {
+    "✓ a_number": [lambda: 0.5, lambda: torch.tensor(0.5), lambda: np.float32(0.5), lambda: np.array([0.5])],
+    "✗ a_number: not one half": [lambda: 1, lambda: np.int64(1)],
+    "✗ a_number: it returned a bool: return one number": [lambda: True],
+    "✗ a_number: it returned a str: return one number": [lambda: "0.5"],
+    "✗ a_number: it returned a Tensor: return one number": [lambda: torch.zeros(2)],
+    "✗ a_number: it returned a complex: return one number": [lambda: 0.5j],
+    "✗ a_number: it returned nan: return a finite number": [lambda: float("nan")],
+}
+
+
+@pytest.mark.parametrize("line", ANSWERS)
+def test_one_line_for(line, capsys):
+    assert verdict(capsys, "double_it", ANSWERS[line]) == line
+
+
+def test_an_input_of_another_shape_is_changed_too(capsys):
+    line = verdict(capsys, "double_it", lambda x: 2 * x.unsqueeze_(0)[0])
+    assert "it changed its input x in place" in line
+
+
+def test_what_torch_has_not_implemented_is_attempted(capsys):
+    with pytest.raises(NotImplementedError):
+        torch.arange(2).softmax(-1)
+    line = verdict(capsys, "double_it", lambda x: x.long().softmax(-1))
+    assert (
+        line.startswith("✗ double_it: it raised NotImplementedError: ")
+        and "not implemented for 'Long'" in line
+    )
+
+
+def test_a_message_tells_what_the_function_was_called_with():
+    def raises(*inputs):
+        raise ValueError("no")
+
+    def many(table, length, base, word, words, layer, share, long):
+        return raises()
+
+    inputs = torch.ones(2, 3), 5, 0.5, "a", ["a"], raises, torch.tensor(0.25), list(range(100))
+    with pytest.raises(Wrong) as told:
+        Answer(many)(*inputs)
+    assert str(told.value) == (
+        "it raised ValueError: no (called with table of shape (2, 3), length = 5, base = 0.5, word = 'a', "
+        "words = ['a'], share = tensor(0.2500), long = a list)"
+    )
+    with pytest.raises(Wrong, match="it raised ValueError: no$"):
+        Answer(lambda layer: raises())(raises)
+
+
+RIGHT = torch.tensor([[1.0, -3.0], [2.0, 5.0]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "got, words",
+    [
+        (RIGHT.bfloat16() + 0.01, "right to a few digits, so don't round, and keep float64 on the way"),
+        (-RIGHT, "every number has the other sign"),
+        (RIGHT / 2, "every number is 0.5 times what it should be"),
+        (-3 * RIGHT, "every number is -3 times what it should be"),
+        (RIGHT + 1, "every number is 1 too large"),
+        (RIGHT - 0.5, "every number is 0.5 too small"),
+        (RIGHT.T, "at [0, 1] it is 2 and should be -3"),
+        (0 * RIGHT, "every number is 0 times what it should be"),
+    ],
+)
+def test_how_a_tensor_differs(got, words):
+    assert difference(got, RIGHT) == words
+
+
+def test_hidden_keys_do_not_disturb_the_difference():
+    hidden = torch.tensor([[1.0, -torch.inf], [2.0, 5.0]])
+    assert difference(hidden + torch.tensor([1.0, 0.0]), hidden) == "at [0, 0] it is 2 and should be 1"
+    assert difference(3 * hidden, hidden) == "every number is 3 times what it should be"
+    assert difference(hidden.nan_to_num(neginf=0), hidden) == "at [0, 1] it is 0 and should be -inf"
+
+
+def test_a_value_is_shown_where_it_fits():
+    assert [shown(value) for value in ("a", [1], torch.ones(2, 2), list(range(50)))] == [
+        "'a'",
+        "[1]",
+        "a Tensor",
+        "a list",
+    ]
+
+    class Silent:
+        def __repr__(self):
+            raise ValueError
+
+    assert shown(Silent()) == "a Silent"
+
+
+@pytest.mark.parametrize("line", NUMBERS)
+def test_one_line_for_numbers(line, capsys):
+    for answer in NUMBERS[line]:
+        assert verdict(capsys, "a_number", answer) == line
+
+
+def test_every_general_message_is_met_above():
+    assert unmet(exercises, [*ANSWERS, *NUMBERS]) == []
+
+
+def test_the_learners_random_numbers_are_not_disturbed(capsys):
+    torch.manual_seed(0)
+    expected = torch.rand(2)
+    torch.manual_seed(0)
+    check("double_it", lambda x: 2 * x + 0 * torch.rand(2))
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_an_answer_says_what_is_wrong_by_raising():
+    with pytest.raises(NotAttempted):
+        Answer(stub)(1)
+    for function in (raises, leaves, lambda: 1, lambda x: x.clear(), lambda x: None):
+        with pytest.raises(Wrong):
+            Answer(function)([1])
+
+
+@pytest.mark.parametrize("answer", [stub, lambda x: x, None])
+def test_strict_raises_for_all_but_right_answers(answer, monkeypatch):
+    monkeypatch.setenv("POSENC_STRICT", "1")
+    check("double_it", lambda x: 2 * x)
+    with pytest.raises(AssertionError, match="double_it"):
+        check("double_it", answer)
+
+
+def test_hints_come_one_by_one_and_end(capsys):
+    for line in ("Hint 1 of 2: think", "Hint 2 of 2: 1 + 1", "No more hints", "No more hints"):
+        hint("double_it")
+        assert capsys.readouterr().out.startswith(line)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 9])
+def test_hints_can_be_limited(most, monkeypatch, capsys):
+    monkeypatch.setenv("POSENC_HINTS", str(most))
+    for _ in range(4):
+        hint("double_it")
+    given = [f"Hint {n + 1} of {min(most, 2)}: {['think', '1 + 1'][n]}" for n in range(min(most, 2))]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[: len(given)] == given and len(lines) == 4
+    last = f"No more hints for double_it: this notebook gives at most {most} for an exercise."
+    assert all(line == last if most < 2 else line.startswith("No more hints") for line in lines[len(given) :])
+
+
+def test_use_keeps_what_passes(capsys):
+    def mine(x):
+        return x + x
+
+    def worked(x):
+        return 2 * x
+
+    assert use("double_it", mine, worked) is mine
+    assert "goes on with your double_it" in capsys.readouterr().out
+    for answer in (stub, lambda x: x, None):
+        assert use("double_it", answer, worked) is worked
+        assert "goes on with the worked double_it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: check("nope", stub), lambda: hint("nope"), lambda: use("nope", stub, stub)]
+)
+def test_an_unknown_name_lists_the_known_ones(call):
+    with pytest.raises(KeyError, match="no exercise is called 'nope'; there are .*double_it"):
+        call()
+
+
+def test_two_exercises_cannot_share_a_name():
+    with pytest.raises(ValueError, match="two exercises are called 'a_number'"):
+
+        @exercise()
+        def a_number(answer):
+            pass
+
+
+def test_without_a_solution_the_answer_stays(capsys):
+    def wrong_one(x):
+        return x
+
+    assert use("double_it", wrong_one) is wrong_one
+    assert capsys.readouterr().out.startswith(
+        "The chapter goes on with your double_it, which is not right yet: "
+    )
+
+
+def test_an_open_exercise_says_so_where_it_is_needed(capsys):
+    still_open = use("double_it", stub)
+    assert capsys.readouterr().out.endswith(": not attempted yet.\n")
+    with pytest.raises(Unanswered, match="This cell needs double_it, which is still open") as raised:
+        still_open(21)
+    assert raised.value._render_traceback_() == [str(raised.value)]
+    check("double_it", still_open)
+    assert capsys.readouterr().out.startswith("○ double_it: not attempted")
+
+
+@pytest.fixture
+def handed_out(tmp_path, monkeypatch):
+    """A worked function beside the notebook."""
+    (tmp_path / "worked_solutions.py").write_text("def double_it(x):\n    return 2 * x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "worked_solutions", raising=False)
+    yield
+    sys.modules.pop("worked_solutions", None)
+
+
+def test_the_worked_function_that_was_handed_out_takes_the_place_of_an_open_answer(handed_out, capsys):
+    worked = use("double_it", stub)
+    assert worked(21) == 42
+    check("double_it", worked)
+    assert use("double_it", worked) is worked
+    goes_on = "The chapter goes on with the worked double_it.\n"
+    no_tick = "○ double_it: this is the worked solution; run your own cell first\n"
+    assert capsys.readouterr().out == goes_on + no_tick + goes_on
+
+
+def test_what_was_handed_out_replaces_no_answer_and_no_other_exercise(handed_out):
+    def wrong_one(x):
+        return x
+
+    assert use("double_it", wrong_one) is wrong_one
+
+    def open_still():
+        raise NotImplementedError("your turn")
+
+    with pytest.raises(Unanswered, match="needs a_number, which is still open"):
+        use("a_number", open_still)()
+
+
+def test_where_marks_are_given_nothing_was_handed_out(handed_out, monkeypatch):
+    monkeypatch.setenv("POSENC_STRICT", "1")
+    with pytest.raises(Unanswered, match="needs double_it, which is still open"):
+        use("double_it", stub)(21)
+    assert "worked_solutions" not in sys.modules
+
+
+def test_the_worked_solution_earns_no_tick(capsys):
+    def worked(x):
+        return 2 * x
+
+    double_it = use("double_it", stub, worked)
+    capsys.readouterr()
+    check("double_it", double_it)
+    assert capsys.readouterr().out == "○ double_it: this is the worked solution; run your own cell first\n"
+
+
+def test_in_a_notebook_the_verdict_has_a_colour_and_its_sign_stays(monkeypatch, capsys):
+    monkeypatch.setattr(exercises, "get_ipython", lambda: object())
+    for answer, line in (
+        (lambda x: 2 * x, "✓ \x1b[32mdouble_it: so it is.\x1b[0m\n"),
+        (lambda x: 3 * x, "✗ \x1b[31mdouble_it: not twice x\x1b[0m\n"),
+        (stub, "○ double_it: not attempted yet\n"),
+    ):
+        exercises.check("double_it", answer)
+        assert capsys.readouterr().out == line

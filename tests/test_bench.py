@@ -1,0 +1,128 @@
+"""The bench finds every figure, moves every control, measures in turns, and judges by goals and limits."""
+
+import re
+
+import pytest
+import torch
+from nbformat.v4 import new_code_cell, new_notebook
+
+import bench
+from courseware import notebooks
+from posenc.chapters.permutation_invariance import figures as permutation_invariance
+from posenc.lesson.controls import choice, slider, switch, text
+
+
+def test_every_figure_without_needs_is_found():
+    chapter = "permutation_invariance"
+    found = bench.figure_functions()
+    assert found[f"{chapter}.permutation"] is permutation_invariance.permutation
+    names = {name.rpartition(".")[2] for name in found}
+    assert "token_vectors" in names and not {"training_curves", "canvas", "norms_by_position"} & names
+    assert f"{chapter}.norms_by_position" in bench.figure_functions(needing=True)
+
+
+@pytest.mark.parametrize(
+    "control, expected",
+    [
+        (slider("x", 0, 3, value=1), [0, 1, 2, 3, 2, 1, 0]),
+        (slider("x", 0, 1, value=0, step=0.5), [0.5, 1, 0.5, 0, 0.5, 1, 0.5]),
+        (choice("x", ["a", "b"]), list("bababab")),
+        (switch("x", value=True), [False, True, False, True, False, True, False]),
+        (text("x", value="the dog bit"), ["bit dog the", "the dog bit"] * 3),
+    ],
+)
+def test_every_value_is_another_one_than_the_last(control, expected):
+    values = bench.other_values(control)
+    for value in expected:
+        moved = next(values)
+        assert moved == value != control.value
+        control.value = moved
+
+
+def test_a_goal_that_is_missed_says_what_it_takes():
+    assert bench.judged(15, 15, 25) == ""
+    assert bench.judged(18, 15, 25) == "  the goal of 15 takes 1.20 times less"
+    assert bench.judged(26, 15, 25) == "  BEYOND THE LIMIT of 25"
+
+
+@pytest.mark.parametrize("limit, status", [(3, 0), (1, 1)])
+def test_a_limit_decides_the_exit_status(monkeypatch, capsys, limit, status):
+    monkeypatch.setattr(bench, "imports", lambda: iter([f"torch 2 s{bench.judged(2, 0.5, limit)}"]))
+    assert bench.main(["imports"]) == status
+    assert "torch 2 s" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_moves_are_measured_in_a_kernel(monkeypatch):
+    only = {"permutation_invariance.layers_and_mask": None}
+    monkeypatch.setattr(bench, "figure_functions", lambda: only)
+    _, *lines = bench.moves()
+    assert [line.split()[2] for line in lines] == ["sentence", "layers", "mask"]
+    assert "(changes the layout)" in lines[0] and "layout" not in lines[1]
+    assert all(float(number) > 0 for line in lines for number in line.split()[3:7])
+
+
+def test_medians_are_taken_in_turns_by_the_clock():
+    now, calls = [0.0], []
+
+    def way(name, *costs):
+        left = list(costs)
+
+        def call():
+            calls.append(name)
+            now[0] += left.pop(0)
+
+        return call
+
+    spent = bench.medians({"a": way("a", 5, 1, 2), "b": way("b", 7, 7, 100)}, 3, clock=lambda: now[0])
+    assert spent == {"a": 2, "b": 7}
+    assert calls == ["a", "b"] * 3
+
+
+def test_without_a_compiler_and_a_peer_the_others_are_measured(capsys, monkeypatch):
+    def missing(x):
+        raise ImportError("No module named 'missing'")
+
+    def compiler(function):
+        raise RuntimeError("no C++ compiler\nmore")
+
+    for peer in ("_llama", "_rotary_embedding_torch"):
+        monkeypatch.setattr(bench, peer, lambda x: {})
+    monkeypatch.setattr(bench, "_x_transformers", missing)
+    monkeypatch.setattr(torch, "compile", compiler)
+    assert list(bench.ways(torch.ones(1, 1, 2, 4))) == ["rotate, interleaved", "rotate, half_split"]
+    said = capsys.readouterr().out
+    assert "missing is left out: No module named 'missing'" in said
+    assert "compiled is left out: no compiler works here (RuntimeError)" in said
+
+
+@pytest.mark.slow
+def test_every_way_rotates(monkeypatch):
+    monkeypatch.setattr(bench, "_compiled", lambda x, theta: {})
+    for dtype, most in ((torch.float32, 1e-5), (torch.bfloat16, 5e-2)):
+        _, *lines = bench.rotations([(2, 3, 20, 8)], [dtype], 1)
+        assert len(lines) >= 2 and lines[0].strip().startswith("rotate, interleaved")
+        # what a peer's float32 angles and bfloat16's rounding explain; the wrong layout is off by more than 1
+        assert all(float(re.search(r"\S+e-\d\d|0e\+00", line)[0]) < most for line in lines)
+
+
+@pytest.mark.slow
+def test_an_import_is_timed_in_a_process_of_its_own(monkeypatch):
+    monkeypatch.setattr(bench, "NEEDED", "import time; time.sleep(0.3)")
+    monkeypatch.setattr(bench, "SUBJECT", "sum(range(20_000_000))")
+    subject, _ = bench.imports(1)
+    assert float(subject.split()[4]) > 0.1 and "BEYOND" in subject
+
+
+@pytest.mark.slow
+def test_a_chapter_is_measured_in_its_kernel():
+    cells = [
+        new_code_cell("import time\ntime.sleep(1)"),
+        new_code_cell("held = bytearray(500_000_000)\nheld[::4096] = bytes(len(held[::4096]))"),
+        new_code_cell("start = time.process_time()\nwhile time.process_time() < start + 2:\n    pass"),
+    ]
+    idle, light, small = bench.spent(new_notebook(cells=cells[:1], metadata=notebooks.METADATA))
+    clock, seconds, memory = bench.spent(new_notebook(cells=cells, metadata=notebooks.METADATA))
+    assert idle > 1 and clock > 3
+    assert light + 1.5 < seconds < clock
+    assert memory > small + 0.4
