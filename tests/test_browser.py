@@ -140,7 +140,7 @@ SCRATCH = [
     guess = predict("Which is it?", ["small", "large"])
     """,
     """
-    guess.compare("small")
+    guess.compare("small", since={"large": "it was not weighed"})
     claim("a < b", 1, below=2)
     """,
 ]
@@ -399,11 +399,12 @@ def test_a_guess_is_made_with_the_keyboard_compared_and_kept(scratch):
     for word in ("import claim", "guess.compare"):
         scratch.run(word)
     answer = page.get_by_role("status").filter(has_text="Measured: ")
-    assert answer.inner_text() == "Measured: small."
+    assert answer.inner_text().split() == "Which is it? Measured: small.".split()
     page.get_by_role("button", name="○ large").focus()
     page.keyboard.press("Space")
     page.get_by_role("button", name="● large").wait_for()
     answer.filter(has_text="You said: large. Measured: small.").wait_for()
+    answer.filter(has_text="large: it was not weighed").wait_for()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
     answer.filter(has_text="You said: small. Measured: small.").wait_for()

@@ -1,6 +1,7 @@
-// Moves the slider figures: each control has stops, each position of all controls has a picture made of tiles.
+// Answers the predictions, and moves the slider figures: each control has stops, each position of all controls has a picture made of tiles.
 
 for (const figure of document.querySelectorAll(".live")) start(figure);
+for (const prediction of document.querySelectorAll(".prediction")) ask(prediction);
 
 // What a section measured is a hover away, or a click or a key.
 for (const claims of document.querySelectorAll(".claims")) {
@@ -8,6 +9,53 @@ for (const claims of document.querySelectorAll(".claims")) {
     claims.addEventListener("pointerleave", event => { if (event.pointerType === "mouse") claims.open = false; });
     claims.addEventListener("keydown", event => { if (event.key === "Escape") claims.open = false; });
 }
+
+// The options of a prediction are buttons; what the same question shows below, once measured, follows the choice.
+function ask(prediction) {
+    const items = [...prediction.querySelectorAll("li")];
+    const options = items.map(item => item.textContent.slice(2));
+    const several = items[0].textContent.startsWith("☐");
+    const asked = prediction.querySelector("strong").textContent;
+    const comparisons = [...document.querySelectorAll(".comparison")]
+        .filter(comparison => comparison.querySelector("strong").textContent === asked);
+    const buttons = options.map(() => Object.assign(document.createElement("button"), { type: "button" }));
+    const isChosen = button => button.ariaPressed === "true";
+
+    function press(button, chosen) {
+        const [empty, full] = several ? "☐☑" : "○●";
+        button.ariaPressed = chosen;
+        button.textContent = `${chosen ? full : empty} ${options[buttons.indexOf(button)]}`;
+    }
+
+    function answer() {
+        const chosen = options.filter((_, n) => isChosen(buttons[n]));
+        const comma = options.some(option => option.includes(",")) ? "; " : ", ";
+        const words = chosen.map(option => option.replace(/\.+$/, "")).join(comma);
+        for (const comparison of comparisons) {
+            const since = JSON.parse(comparison.dataset.since);
+            comparison.querySelector(".said").textContent = words && `You said: ${words}. `;
+            comparison.querySelectorAll(".reason").forEach(reason => reason.remove());
+            for (const option of chosen.filter(option => option in since)) {
+                const reason = comparison.appendChild(document.createElement("p"));
+                reason.className = "reason";
+                reason.appendChild(document.createElement("em")).textContent = option;
+                reason.append(`: ${since[option]}`);
+            }
+        }
+    }
+
+    items.forEach((item, n) => {
+        press(buttons[n], false);
+        item.replaceChildren(buttons[n]);
+        buttons[n].addEventListener("click", () => {
+            const chosen = !isChosen(buttons[n]);
+            if (!several) buttons.forEach(button => press(button, false));
+            press(buttons[n], chosen);
+            answer();
+        });
+    });
+}
+
 
 async function start(figure) {
     const data = JSON.parse(figure.querySelector("script").textContent);

@@ -1,14 +1,25 @@
-"""A guess before the measurement: `predict` asks, and `compare` of what it returns answers."""
+"""A guess before the measurement: `predict` asks, and `compare` of what it returns answers.
+
+What is stored shows the question with its options, and below the figure the question with what was measured. A web
+page makes buttons of the options; the reasons that it then shows stand in the data of the answer's HTML.
+"""
 
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Mapping, Sequence
 
 import ipywidgets as widgets
 from IPython.display import display
 
 from posenc.lesson.claims import require_line
+
+RUN = "Run this cell to answer."
+STYLE = (  # it is the reader's own moment, so larger than the claims beside it
+    "border-left:4px solid var(--jp-brand-color1, #1976d2);padding:2px 0 2px 12px;"
+    "font-size:var(--jp-content-font-size2, 1.1em);line-height:1.5;color:var(--jp-content-font-color1, inherit)"
+)
 
 
 class Guess:
@@ -44,21 +55,28 @@ class Guess:
     def chosen(self) -> tuple[str, ...]:
         return tuple(option for option, button in zip(self.options, self.buttons) if button.value)
 
-    def compare(self, *measured: str) -> None:
-        """Show what was measured, beside what is chosen above; the line follows the choice.
+    def compare(self, *measured: str, since: Mapping[str, str] | None = None) -> None:
+        """Show the question again with what was measured, beside what is chosen above; it follows the choice.
 
         Args:
             measured: the options that turned out to be right.
+            since: for wrong options the reason why they are wrong, shown where they were chosen.
 
         Raises:
-            ValueError: nothing was measured, or it is none of the options.
+            TypeError: a reason is no text.
+            ValueError: nothing was measured, it is none of the options, or the reasons are not for wrong options.
         """
-        for answer in measured:
-            if answer not in self.options:
-                raise ValueError(f"{answer!r} is none of the options: {', '.join(map(repr, self.options))}")
+        since = dict(since or {})
+        for option in (*measured, *since):
+            if option not in self.options:
+                raise ValueError(f"{option!r} is none of the options: {', '.join(map(repr, self.options))}")
         if not measured:
             raise ValueError("nothing was measured: pass the options that turned out to be right")
-        line = _Comparison(self, measured)
+        for option, reason in since.items():
+            require_line("reason", reason)
+            if option in measured:
+                raise ValueError(f"{option!r} was measured: give a reason for each option that is wrong")
+        line = _Comparison(self, measured, since)
         self._lines.append(line)
         display(line)
 
@@ -84,34 +102,54 @@ class Guess:
 
     def __repr__(self) -> str:
         sign = "☐" if self.several else "○"
-        return "\n".join([self.question, *(f"  {sign} {option}" for option in self.options)])
+        return "\n".join([self.question, *(f"  {sign} {option}" for option in self.options), RUN])
 
     def _repr_mimebundle_(self, **_: object) -> dict:
         sign = "☐" if self.several else "○"
         items = "".join(
             f'<li style="list-style:none">{sign} {html.escape(option)}</li>' for option in self.options
         )
-        written = f"<p><strong>{html.escape(self.question)}</strong></p><ul>{items}</ul>"
+        written = (
+            f'<div class="prediction"><p><strong>{html.escape(self.question)}</strong></p><ul>{items}</ul>'
+            f'<p class="run"><em>{RUN}</em></p></div>'
+        )
         return self.view._repr_mimebundle_() | {"text/plain": repr(self), "text/html": written}
 
 
 class _Comparison:
-    """One line: what was said and what was measured."""
+    """The question, what was said and what was measured, and why what was said is wrong."""
 
-    def __init__(self, guess: Guess, measured: Sequence[str]) -> None:
-        self.guess, self.measured = guess, measured
+    def __init__(self, guess: Guess, measured: Sequence[str], since: Mapping[str, str]) -> None:
+        self.guess, self.measured, self.since = guess, measured, since
         self.view = widgets.HTML()
         self.write()
 
     def write(self) -> None:
         self.view.value = self._html()
 
+    @property
+    def reasons(self) -> list[tuple[str, str]]:
+        """The wrong options that are chosen, each with its reason."""
+        return [(option, self.since[option]) for option in self.guess.chosen if option in self.since]
+
     def _html(self) -> str:
-        return f'<div role="status" style="font-size:var(--jp-content-font-size1, 14px)">{html.escape(repr(self))}</div>'
+        since = html.escape(json.dumps(self.since, ensure_ascii=False))
+        said, measured = (html.escape(words) for words in (self._said(), self._list(self.measured)))
+        reasons = "".join(
+            f'<p class="reason"><em>{html.escape(o)}</em>: {html.escape(why)}</p>' for o, why in self.reasons
+        )
+        return (
+            f'<div class="comparison" role="status" data-since="{since}" style="{STYLE}">'
+            f"<p><strong>{html.escape(self.guess.question)}</strong></p>"
+            f'<p><span class="said">{said}</span>Measured: <strong>{measured}</strong>.</p>{reasons}</div>'
+        )
 
     def __repr__(self) -> str:
-        said = f"You said: {self._list(self.guess.chosen)}. " if self.guess.chosen else ""
-        return f"{said}Measured: {self._list(self.measured)}."
+        answer = f"{self._said()}Measured: {self._list(self.measured)}."
+        return "\n".join([self.guess.question, answer, *(f"{option}: {why}" for option, why in self.reasons)])
+
+    def _said(self) -> str:
+        return f"You said: {self._list(self.guess.chosen)}. " if self.guess.chosen else ""
 
     def _list(self, answers: Sequence[str]) -> str:
         comma = "; " if any("," in option for option in self.guess.options) else ", "

@@ -20,6 +20,7 @@ from courseware.dependencies import needed_cells
 from courseware.site import frames, pages
 from posenc.lesson.claims import make
 from posenc.lesson.controls import text
+from posenc.lesson.guesses import RUN, Guess, _Comparison
 from posenc.lesson.live import canvas, still
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
@@ -322,6 +323,45 @@ def test_figures_start_as_stored_and_move_as_drawn(page, built):
         live.set(**{name: stops[name][stop] for name, stop in zip(stops, stands(figure))})
         assert not differ(pixels(seen(figure)), pixels(live.png())), notebook.cells[number].id
         assert (frames.says(live) or "") in figure.locator(".says[role=status]").text_content()
+
+
+def guess_cells(question, options, *measured, **more):
+    """The cell of a prediction and the cell of its answer, as they are stored."""
+    guess = Guess(question, options, more.pop("several", False))
+    outputs = [guess, _Comparison(guess, measured, more.pop("since", {}))]
+    for thing, source in zip(outputs, ("guess = predict(…)", "guess.compare(…)")):
+        data = thing._repr_mimebundle_()
+        del data[notebooks.WIDGET_VIEW]
+        yield v4.new_code_cell(source, outputs=[v4.new_output("display_data", data=data)])
+
+
+@in_browser
+def test_a_prediction_is_answered_on_the_page(browser, tmp_path):
+    one = guess_cells("Which is it?", ["a < b", "no"], "no", since={"a < b": "b is 1 & a is 2"})
+    more = guess_cells("Which stay?", ["all.", "x, y", "z"], "x, y", "z", several=True, since={"all.": "not x"})
+    (tmp_path / "a.html").write_text(a_page(*one, *more))
+    page = browser.new_page(offline=True)
+    page.goto((tmp_path / "a.html").as_uri())
+    first, second = page.locator(".comparison").all()
+    said = [answer.inner_text().split("\n\n") for answer in (first, second)]
+    assert said == [["Which is it?", "Measured: no."], ["Which stay?", "Measured: x, y; z."]]
+    assert RUN not in page.inner_text("main")
+
+    page.get_by_role("button", name="○ a < b").press("Enter")
+    assert first.inner_text().split("\n\n")[1:] == ["You said: a < b. Measured: no.", "a < b: b is 1 & a is 2"]
+    page.get_by_role("button", name="○ no").click()
+    assert page.get_by_role("button", name="○ a < b", pressed=False).is_visible()
+    assert page.get_by_role("button", name="● no", pressed=True).is_visible()
+    assert first.inner_text().split("\n\n")[1:] == ["You said: no. Measured: no."]
+    page.get_by_role("button", name="● no").click()
+    assert first.inner_text().split("\n\n")[1:] == ["Measured: no."]
+
+    page.get_by_role("button", name="☐ all.").click()
+    page.get_by_role("button", name="☐ z").click()
+    said = second.inner_text().split("\n\n")[1:]
+    assert said == ["You said: all; z. Measured: x, y; z.", "all.: not x"]
+    assert Axe().run(page).response["violations"] == []
+    page.close()
 
 
 @in_browser

@@ -1,4 +1,4 @@
-"""Claims and guesses: what they show, what they refuse, and that a stored line reads back as the claim it was."""
+"""Claims: what they show, what they refuse, and that a stored line reads back as the claim it was."""
 
 import html
 import math
@@ -17,9 +17,8 @@ from IPython.display import display
 from nbclient import NotebookClient
 from nbformat import v4
 
-from posenc.lesson import claims, guesses
+from posenc.lesson import claims
 from posenc.lesson.claims import MARK, MEASURED, claim, make, number, parse
-from posenc.lesson.guesses import predict
 
 SANITIZE = Path(__file__).parents[2] / "sanitize.cfg"
 SEED, PACE, STEPS = 0, 1.0, 1.0  # looked up by `claim` in its caller's names
@@ -30,8 +29,6 @@ def shown(monkeypatch):
     """What is displayed."""
     objects = []
     monkeypatch.setattr(claims, "display", objects.append)
-    monkeypatch.setattr(guesses, "display", objects.append)
-    monkeypatch.setattr(guesses, "_guesses", {})
     monkeypatch.delenv("POSENC_REPLICATE", raising=False)
     return objects
 
@@ -286,106 +283,12 @@ def test_under_replication_it_is_shown_and_no_more(shown, monkeypatch):
     assert [made.held for made in shown] == [False]
 
 
-# ----------------------------------------------------------------- guesses
-
-
-OPTIONS = ["the last token's", "the mean", "all of them"]
-
-
-def answered(guess, *measured):
-    guess.compare(*measured)
-    return guess._lines[-1]
-
-
-def test_nothing_is_chosen_and_the_stored_text_has_question_options_and_answer(shown):
-    guess = predict("Which stay?", OPTIONS)
-    guess.compare("the mean")
-    assert guess.chosen == ()
-    question, answer = shown
-    assert repr(question) == "Which stay?\n  ○ the last token's\n  ○ the mean\n  ○ all of them"
-    assert repr(answer) == "Measured: the mean."
-    for thing in shown:
-        bundle = thing._repr_mimebundle_()
-        assert set(bundle) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
-        assert bundle["text/plain"] == repr(thing)
-        words = html.unescape(re.sub(r"<[^>]*>|\s", "", bundle["text/html"]))
-        assert words == re.sub(r"\s", "", repr(thing))
-
-
-def test_the_line_follows_the_choice(shown):
-    guess = predict("Which stay?", OPTIONS)
-    line = answered(guess, "the mean")
-    guess.buttons[0].value = True
-    assert repr(line) == "You said: the last token's. Measured: the mean."
-    assert html.escape("You said: the last token's. Measured: the mean.") in line.view.value
-    guess.buttons[1].value = True
-    assert guess.chosen == ("the mean",)
-    assert [button.description for button in guess.buttons] == [
-        "○ the last token's",
-        "● the mean",
-        "○ all of them",
-    ]
-    assert repr(line) == "You said: the mean. Measured: the mean."
-    guess.buttons[1].value = False
-    assert repr(line) == "Measured: the mean."
-
-
-def test_several_may_be_chosen_and_stand_in_the_order_of_the_options(shown):
-    guess = predict("Which stay?", OPTIONS, several=True)
-    line = answered(guess, "the mean", "the last token's")
-    guess.buttons[2].value = guess.buttons[0].value = True
-    assert repr(line) == "You said: the last token's, all of them. Measured: the last token's, the mean."
-    assert guess.buttons[0].description.startswith("☑")
-
-
-def test_asked_again_the_question_keeps_its_choice_and_its_line(shown):
-    guess = predict("Which stay?", OPTIONS)
-    line = answered(guess, "the mean")
-    guess.buttons[0].value = True
-    again = predict("Which stay?", list(OPTIONS))
-    assert again.chosen == ("the last token's",)
-    again.buttons[2].value = True
-    assert repr(line) == "You said: all of them. Measured: the mean."
-    assert predict("Another?", OPTIONS).chosen == ()
-
-
-def test_options_with_commas_are_told_apart(shown):
-    guess = predict("Which?", ["one, two", "three."], several=True)
-    assert repr(answered(guess, "three.", "one, two")) == "Measured: one, two; three."
-
-
-@pytest.mark.parametrize("measured", [("the maen",), ()])
-def test_what_was_measured_is_one_of_the_options(shown, measured):
-    guess = predict("Which stay?", OPTIONS)
-    with pytest.raises(ValueError, match="none of the options|nothing was measured"):
-        guess.compare(*measured)
-
-
-@pytest.mark.parametrize(
-    ("question", "options", "kind"),
-    [
-        ("", OPTIONS, ValueError),
-        ("a\nb", OPTIONS, ValueError),
-        ("a", ["b"], ValueError),
-        ("a", ["b", "b"], ValueError),
-        ("a", ["b", ""], ValueError),
-        ("a", "bc", TypeError),
-        ("a", [1, 2], TypeError),
-    ],
-)
-def test_what_is_no_question_is_refused(question, options, kind):
-    with pytest.raises(kind):
-        predict(question, options)
-
-
 # --------------------------------------------------------- in a notebook
 
 CELLS = [
-    "from posenc.claims import claim, predict\nimport torch",
-    "guess = predict('Which is it?', ['small', 'large'])",
+    "from posenc.lesson.claims import claim\nimport torch",
     "claim('a sum of sines is small', torch.rand(3).sum() * 1e-9, below=1e-6)\n"
     "for name in 'ab':\n    claim('each is positive', 1 + torch.rand(4), above=0.5, in_at_least=3, case=name)",
-    "guess.compare('small')\nguess.buttons[1].value = True\nguess.buttons[1].value = False",
 ]
 
 
@@ -399,13 +302,8 @@ def executed(made):
 
 @pytest.fixture(scope="module")
 def stored():
-    """The notebook with its outputs, without the views of widgets, as the course stores it."""
-    made = executed(notebook(*CELLS))
-    for cell in made.cells:
-        for output in cell.outputs:
-            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
-    del made.metadata["widgets"]
-    return made
+    """The notebook with its outputs."""
+    return executed(notebook(*CELLS))
 
 
 def nbval(folder, made):
@@ -428,14 +326,10 @@ def nbval(folder, made):
 def test_a_notebook_stores_lines_that_read_back(stored):
     texts = [output.data["text/plain"] for cell in stored.cells for output in cell.outputs]
     read = [parse(text) for text in texts]
-    assert [(made.sentence, made.case) for made in read if made] == [
+    assert [(made.sentence, made.case) for made in read] == [
         ("a sum of sines is small", ""),
         ("each is positive", "a"),
         ("each is positive", "b"),
-    ]
-    assert [text for text, made in zip(texts, read) if not made] == [
-        "Which is it?\n  ○ small\n  ○ large",
-        "Measured: small.",
     ]
 
 
@@ -452,10 +346,9 @@ def test_nbval_overlooks_what_was_measured(stored, tmp_path):
 )
 def test_nbval_sees_a_changed_bound_or_sentence(stored, tmp_path, before, after):
     changed = nbformat.from_dict(stored)
-    changed.cells[2].source = stored.cells[2].source.replace(before, after)
-    assert changed.cells[2].source != CELLS[2]
+    changed.cells[1].source = stored.cells[1].source.replace(before, after)
+    assert changed.cells[1].source != CELLS[1]
     done = nbval(tmp_path, changed)
-    changed.cells[2].source = CELLS[2]
     assert done.returncode == 1 and "mismatch" in done.stdout
 
 
@@ -468,10 +361,6 @@ def test_in_a_kernel_the_notebooks_own_names_decide():
 
 
 def test_without_a_kernel_the_line_is_printed(monkeypatch, capsys):
-    for module in (claims, guesses):
-        monkeypatch.setattr(module, "display", display)
+    monkeypatch.setattr(claims, "display", display)
     claim("it is", 1, below=2)
-    predict("Which?", OPTIONS).compare("the mean")
-    assert capsys.readouterr().out == (
-        f"✓ it is: {MARK}1{MARK} < 2\nWhich?\n  ○ the last token's\n  ○ the mean\n  ○ all of them\nMeasured: the mean.\n"
-    )
+    assert capsys.readouterr().out == f"✓ it is: {MARK}1{MARK} < 2\n"

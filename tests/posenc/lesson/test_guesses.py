@@ -1,0 +1,181 @@
+"""Predictions: what they show before and after an answer, what they refuse, and what they store."""
+
+import html
+import json
+import re
+
+import pytest
+from IPython.display import display
+from nbclient import NotebookClient
+from nbformat import v4
+
+from posenc.lesson import guesses
+from posenc.lesson.guesses import RUN, predict
+
+OPTIONS = ["the last token's", "the mean", "all of them"]
+SINCE = {"the last token's": "a < b & c", "all of them": "the mean stays"}
+
+
+@pytest.fixture(autouse=True)
+def shown(monkeypatch):
+    """What is displayed."""
+    objects = []
+    monkeypatch.setattr(guesses, "display", objects.append)
+    monkeypatch.setattr(guesses, "_guesses", {})
+    return objects
+
+
+def answered(guess, *measured, **options):
+    guess.compare(*measured, **options)
+    return guess._lines[-1]
+
+
+def words(page):
+    return html.unescape(re.sub(r"<[^>]*>|\s", "", page))
+
+
+def test_nothing_is_chosen_and_the_stored_text_has_question_options_and_answer(shown):
+    guess = predict("Which stay?", OPTIONS)
+    guess.compare("the mean", since=SINCE)
+    assert guess.chosen == ()
+    question, answer = shown
+    assert repr(question) == (
+        "Which stay?\n  ○ the last token's\n  ○ the mean\n  ○ all of them\nRun this cell to answer."
+    )
+    assert repr(answer) == "Which stay?\nMeasured: the mean."
+    for thing in shown:
+        bundle = thing._repr_mimebundle_()
+        assert set(bundle) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
+        assert bundle["text/plain"] == repr(thing)
+        assert words(bundle["text/html"]) == re.sub(r"\s", "", repr(thing))
+
+
+def test_with_a_kernel_nobody_is_told_to_run_the_cell():
+    assert RUN not in predict("Which stay?", OPTIONS).view.children[0].value
+
+
+def test_the_comparison_follows_the_choice():
+    guess = predict("Which stay?", OPTIONS)
+    line = answered(guess, "the mean")
+    guess.buttons[0].value = True
+    assert repr(line) == "Which stay?\nYou said: the last token's. Measured: the mean."
+    assert "You said: the last token's. " in html.unescape(line.view.value)
+    guess.buttons[1].value = True
+    assert guess.chosen == ("the mean",)
+    assert [button.description for button in guess.buttons] == [
+        "○ the last token's",
+        "● the mean",
+        "○ all of them",
+    ]
+    assert repr(line) == "Which stay?\nYou said: the mean. Measured: the mean."
+    guess.buttons[1].value = False
+    assert repr(line) == "Which stay?\nMeasured: the mean."
+
+
+def test_a_wrong_option_that_was_chosen_gets_its_reason_and_no_other_does():
+    guess = predict("Which stay?", OPTIONS)
+    line = answered(guess, "the mean", since=SINCE)
+    guess.buttons[0].value = True
+    assert repr(line).splitlines()[2:] == ["the last token's: a < b & c"]
+    assert words(line.view.value) == re.sub(r"\s", "", repr(line))
+    guess.buttons[1].value = True
+    assert len(repr(line).splitlines()) == 2
+
+
+def test_several_wrong_options_get_a_reason_each():
+    guess = predict("Which stay?", OPTIONS, several=True)
+    line = answered(guess, "the mean", since=SINCE)
+    for button in guess.buttons:
+        button.value = True
+    assert repr(line).splitlines()[2:] == ["the last token's: a < b & c", "all of them: the mean stays"]
+
+
+def test_the_reasons_are_stored_for_a_web_page_and_show_nowhere(shown):
+    predict("Which stay?", OPTIONS).compare("the mean", since=SINCE)
+    page = shown[1]._repr_mimebundle_()["text/html"]
+    assert json.loads(html.unescape(re.search('data-since="(.*?)"', page)[1])) == SINCE
+    assert "the mean stays" not in words(page).replace(" ", "")
+
+
+def test_several_may_be_chosen_and_stand_in_the_order_of_the_options():
+    guess = predict("Which stay?", OPTIONS, several=True)
+    line = answered(guess, "the mean", "the last token's")
+    guess.buttons[2].value = guess.buttons[0].value = True
+    said = "You said: the last token's, all of them. Measured: the last token's, the mean."
+    assert repr(line) == f"Which stay?\n{said}"
+    assert guess.buttons[0].description.startswith("☑")
+
+
+def test_asked_again_the_question_keeps_its_choice_and_its_comparison():
+    guess = predict("Which stay?", OPTIONS)
+    line = answered(guess, "the mean")
+    guess.buttons[0].value = True
+    again = predict("Which stay?", list(OPTIONS))
+    assert again.chosen == ("the last token's",)
+    again.buttons[2].value = True
+    assert repr(line) == "Which stay?\nYou said: all of them. Measured: the mean."
+    assert predict("Another?", OPTIONS).chosen == ()
+
+
+def test_options_with_commas_are_told_apart():
+    guess = predict("Which?", ["one, two", "three."], several=True)
+    assert repr(answered(guess, "three.", "one, two")) == "Which?\nMeasured: one, two; three."
+
+
+@pytest.mark.parametrize(
+    ("measured", "since", "message"),
+    [
+        (("the maen",), {}, "'the maen' is none of the options"),
+        ((), {}, "nothing was measured"),
+        (("the mean",), {"the maen": "so"}, "'the maen' is none of the options"),
+        (("the mean",), {"the mean": "so"}, "'the mean' was measured"),
+        (("the mean",), {"all of them": "so\nso"}, "one line"),
+    ],
+)
+def test_what_is_measured_or_explained_is_one_of_the_options(measured, since, message):
+    guess = predict("Which stay?", OPTIONS)
+    with pytest.raises(ValueError, match=message):
+        guess.compare(*measured, since=since)
+
+
+def test_a_reason_is_a_text():
+    with pytest.raises(TypeError, match="reason"):
+        predict("Which stay?", OPTIONS).compare("the mean", since={"all of them": 3})
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "kind"),
+    [
+        ("", OPTIONS, ValueError),
+        ("a\nb", OPTIONS, ValueError),
+        ("a", ["b"], ValueError),
+        ("a", ["b", "b"], ValueError),
+        ("a", ["b", ""], ValueError),
+        ("a", "bc", TypeError),
+        ("a", [1, 2], TypeError),
+    ],
+)
+def test_what_is_no_question_is_refused(question, options, kind):
+    with pytest.raises(kind):
+        predict(question, options)
+
+
+def test_without_a_kernel_the_lines_are_printed(monkeypatch, capsys):
+    monkeypatch.setattr(guesses, "display", display)
+    predict("Which?", OPTIONS).compare("the mean")
+    assert capsys.readouterr().out == (
+        f"Which?\n  ○ the last token's\n  ○ the mean\n  ○ all of them\n{RUN}\nWhich?\nMeasured: the mean.\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_notebook_stores_the_question_and_its_answer():
+    sources = [
+        "from posenc.lesson.guesses import predict",
+        "guess = predict('Which is it?', ['small', 'large'])",
+        "guess.compare('small')\nguess.buttons[1].value = True\nguess.buttons[1].value = False",
+    ]
+    made = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
+    NotebookClient(made, timeout=60, kernel_name="python3").execute()
+    texts = [output.data["text/plain"] for cell in made.cells for output in cell.outputs]
+    assert texts == [f"Which is it?\n  ○ small\n  ○ large\n{RUN}", "Which is it?\nMeasured: small."]
