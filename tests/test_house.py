@@ -30,12 +30,7 @@ def names_used(path):
         elif isinstance(node, ast.Constant) and isinstance(
             node.value, str
         ):  # what another process is to call
-            names |= {
-                name
-                for name in re.findall(
-                    r"\b(?:courseware|classroom|posenc\.lesson|bench)\.(?:\w+\.)?(\w+)", node.value
-                )
-            }
+            names |= {name for name in re.findall(r"\b(?:courseware|classroom|posenc\.lesson|bench)\.(?:\w+\.)?(\w+)", node.value)}
     return names
 
 

@@ -106,10 +106,7 @@ OTHERS = {
         "KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py",
     ),
     "jupyter lab notebooks": ("pyproject.toml", '"jupyterlab>='),
-    'sudo -E /opt/tljh/user/bin/pip install -c constraints.txt ".[course,models]"': (
-        "constraints.txt",
-        "\ntorch==",
-    ),
+    'sudo -E /opt/tljh/user/bin/pip install -c constraints.txt ".[course,models]"': ("constraints.txt", "\ntorch=="),
     "sudo tljh-config set limits.memory 2G": ("TEACHING.md", "singleuser.memory.limit: 2G"),
     "sudo tljh-config reload": ("TEACHING.md", "sudo tljh-config set "),
     "jupyter-repo2docker --no-run --image-name NAME .": ("environment.yml", "      - -e .[course,models]\n"),

@@ -181,11 +181,7 @@ class Grader:
             (kernels / "home").mkdir(parents=True)
             kernels.chmod(0o711)
             first_home = os.environ | {"HOME": str(kernels / "home")}
-            fonts = [
-                install.PYTHON,
-                "-c",
-                "import matplotlib.font_manager",
-            ]  # makes a cache, in half a second
+            fonts = [install.PYTHON, "-c", "import matplotlib.font_manager"]  # makes a cache, in half a second
             subprocess.run(fonts, env=first_home, check=False)
             yield from self._grade(submissions, base, kernels, workers)
 
@@ -261,9 +257,7 @@ class Grader:
 
 def _closed(*paths: str) -> list[Path]:
     """The folders on the way to these that not every user may enter."""
-    folders = dict.fromkeys(
-        folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)]
-    )
+    folders = dict.fromkeys(folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)])
     return [folder for folder in folders if not folder.stat().st_mode & stat.S_IXOTH]
 
 
@@ -379,9 +373,7 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
 def _as_unpacked(submission: Submission, handed_in: platforms.HandedIn) -> Submission:
     """With what is wrong with the zip's part of it."""
     fault, trouble = (each.get(submission.student, "") for each in (handed_in.faults, handed_in.troubles))
-    return (
-        replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
-    )
+    return replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
 
 
 if __name__ == "__main__":

@@ -281,9 +281,7 @@ def test_moodles_zip_is_graded_and_its_worksheet_filled(graded, classroom_python
             archive.writestr(f"{name}_{len(name)}_assignsubmission_file_/{CHAPTER.name}", text)
         archive.writestr("bomb_9_assignsubmission_file_/a.ipynb", bytes(submissions.BIGGEST + 1))
     sheet = "Identifier,Full name,Status,Grade,Last modified (grade)\n"
-    (tmp_path / "x.csv").write_text(
-        sheet + "Participant 7,correct,on time,,-\nParticipant 5,wrong,1 day late,,-\n"
-    )
+    (tmp_path / "x.csv").write_text(sheet + "Participant 7,correct,on time,,-\nParticipant 5,wrong,1 day late,,-\n")
     command = [classroom_python, "-m", "classroom.grade", "1", tmp_path / "x.zip"]
     command += ["--classroom", tmp_path / "classroom"]
     shutil.copytree(base / "classroom" / "source", tmp_path / "classroom" / "source")
@@ -446,15 +444,11 @@ def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, isolate
     assert grade.kept_from(isolated).startswith(words)
 
 
-def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(
-    tmp_path, template, monkeypatch
-):
+def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(tmp_path, template, monkeypatch):
     closed = tmp_path / "closed"
     (closed / "venv" / "bin").mkdir(parents=True)
     closed.chmod(0o700)
-    monkeypatch.setattr(
-        grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)]
-    )
+    monkeypatch.setattr(grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)])
     monkeypatch.setattr(grade.install, "VENV", str(closed / "venv"))
     monkeypatch.setattr(grade.os, "geteuid", lambda: 0)
     monkeypatch.setenv("SANDBOX", "none")
@@ -512,7 +506,8 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=5))
     deep = Submission("bob", None, trouble="Permission denied: secret")
     results = {
-        each.student: result for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)
+        each.student: result
+        for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)
     }
     assert results["ann"]["marks"] == results["bob"]["marks"] == {"check_one": [None, 1.0]}
     assert "Permission denied: secret" in results["bob"]["reason"]

@@ -222,7 +222,9 @@ def table_scale(model: nn.Module) -> Live:
         figure,
         update,
         moving=moving,
-        controls={"power": slider("table times", -2.0, 1.0, unit="power of ten", value=0.0, step=0.25)},
+        controls={
+            "power": slider("table times", -2.0, 1.0, unit="power of ten", value=0.0, step=0.25)
+        },
         alt="Left, four triangular heat maps of the terms of GPT-2's first layer for “the dog bit the man”, character "
         "by character. Right, the shares of five questions as bars, found from outside, and as dots, from its vectors.",
     )
