@@ -11,15 +11,11 @@ library and uses no syntax newer than Python 3.6: an old interpreter must get fa
 import glob
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None
+import threading
+import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VENV = os.path.join(ROOT, ".venv")
@@ -31,10 +27,9 @@ OLDEST = (3, 11)
 CONNECTION = "--ServerApp.kernel_websocket_connection_class=posenc.lesson.connection.Connection"
 LEARNER, DEVELOPER = "learner", "developer"
 
-NO_NETWORK = (
-    r"Retrying \(Retry\(|NewConnectionError|ConnectTimeout|timed out|name resolution|unreachable|"
-    "Connection refused|ProxyError"
-)
+# What pip finds elsewhere for Linux brings CUDA. The builds of this index are the same without it.
+CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
+PATIENCE = 2  # seconds until the index counts as out of reach
 
 
 class Problem(Exception):
@@ -73,7 +68,8 @@ def install(audience):
     else:
         os.remove(STAMP)
         audience = DEVELOPER if DEVELOPER in (audience, before[1]) else LEARNER
-    pip_install(["-e", ".[course,dev,models,replicate]" if audience == DEVELOPER else ".[course,models]"])
+    extras = "course,dev,models,replicate" if audience == DEVELOPER else "course,models"
+    pip_install(where_torch_is() + ["-e", ".[" + extras + "]"])
     with open(STAMP, "w") as file:
         file.write(fingerprint() + " " + audience + "\n")
 
@@ -101,10 +97,6 @@ def make_venv():
     """Make .venv from nothing: what an interrupted install left behind cannot be trusted."""
     check_version(sys.version_info)
     check_venv_module()
-    if os.path.islink(VENV):
-        raise Problem(
-            ".venv is a link, and what it leads to would be emptied. Remove the link, and run make again."
-        )
     version = ".".join(str(part) for part in sys.version_info[:3])
     say("Making .venv with Python " + version + " and installing into it. This takes a minute or more, once.")
     if subprocess.call([sys.executable, "-m", "venv", "--clear", VENV]) != 0:
@@ -145,28 +137,42 @@ def check_venv_module():
         ) from None
 
 
-def pip_install(packages, python=PYTHON):
-    """Install what was tested. pip shows its progress itself; its complaints are also read here."""
-    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
-    pip = subprocess.Popen(command + packages, cwd=ROOT, stderr=subprocess.PIPE)
-    complaints = ""
-    for line in pip.stderr:
-        text = line.decode("utf-8", "replace")
-        complaints += text
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    if pip.wait() == 0:
-        return
-    if "No space left on device" in complaints:
-        raise Problem("The disk is full. The install needs about 2 GB; make room, then run make again.")
-    if re.search(NO_NETWORK, complaints):
-        raise Problem(
-            "pip could not reach the package index. Check the network, or the proxy that pip should use "
-            "(pip config list), then run make again."
-        )
-    raise Problem(
-        "pip could not install the packages; its reason is above. Run make again when it is mended."
+def where_torch_is():
+    """Options for pip: without a GPU, torch comes from the index of builds without CUDA, where that can be reached."""
+    if not sys.platform.startswith("linux") or shutil.which("nvidia-smi"):
+        return []
+    if answers(CPU_BUILDS + "/torch/"):
+        return ["--extra-index-url", CPU_BUILDS]
+    say(
+        CPU_BUILDS
+        + " does not answer, so torch comes from where pip finds it. If that is the build with CUDA, "
+        "the course takes 5.2 GB of disk, not 1.5."
     )
+    return []
+
+
+def answers(address):
+    """Whether a page is there within PATIENCE. In a thread, since no timeout covers the look-up of a name."""
+    there = []
+
+    def ask():
+        try:
+            urllib.request.urlopen(address, timeout=PATIENCE).close()
+            there.append(address)
+        except Exception:  # noqa: BLE001, S110  whatever it is, pip will not get torch there
+            pass
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    return bool(there)
+
+
+def pip_install(arguments, python=PYTHON):
+    """Install what was tested. pip shows its progress, and says what is wrong."""
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
+    if subprocess.call(command + arguments, cwd=ROOT) != 0:
+        raise Problem("pip could not install the packages; its reason is above. Then run make again.")
 
 
 def lab(port):
@@ -188,10 +194,6 @@ def say(sentence):
 
 
 def main(arguments):
-    if fcntl:
-        fcntl.flock(
-            os.open(ROOT, os.O_RDONLY), fcntl.LOCK_EX
-        )  # one install at a time, until this process ends
     try:
         if arguments[:1] == ["lab"] and len(arguments) <= 2:
             lab(arguments[1] if len(arguments) == 2 else None)
