@@ -16,12 +16,8 @@ help:
 lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 	@$(install) lab $(PORT)
 
-# Three runs: in a process in which nbval has run, nbclient may wait for ever for a kernel's answer.
-test: ready ## run every test, and every notebook against its stored outputs
-	$(steady) $(python) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not browser" tests
-	$(steady) $(python) -m pytest -m browser tests
-	PYTHONPATH=tests $(steady) $(python) -m pytest -p stored_pictures --nbval --nbval-current-env --nbval-cell-timeout 120 \
-	    --nbval-sanitize-with tests/sanitize.cfg -n 2 --dist loadfile notebooks
+test: ready ## run every test, and every notebook against its stored outputs (ALL=1 for the thorough ones too)
+	@$(steady) $(python) tests/run.py
 
 check: ready ## run the tests that take less than a minute together
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests

@@ -288,7 +288,8 @@ def browser(delay: float = 0) -> Iterator[str]:
                         [a.milliseconds for a in page.press(figure, slider, 50) if a.milliseconds]
                     )
                     drawn = page.drag(figure, slider)
-                    verdict = judged(p50, delay + 40 if delay else 35, delay + 150)
+                    verdict = judged(p50, delay + 35, delay + 60) or judged(p95, delay + 55, delay + 110)
+                    verdict = verdict or (judged(30 - drawn, 3, 6) if not delay else "")  # of 30 moves, those missed
                     verdict = "" if kind.startswith("as J") else verdict
                     yield f"{f'{name}, {kind}':36} {p50:6.0f} {p95:8.0f} {drawn:6}{verdict}"
 

@@ -35,6 +35,7 @@ KINDS = {
     "widget-checkbox": ("switch", "input"),
     "widget-text": ("text", "input"),
 }
+LAST_STOP = 1200  # seconds, against waiting for ever
 SENTENCES = ("the old cat saw a bird", "a bird saw the cat")
 
 # JavaScript expressions
@@ -115,9 +116,7 @@ class Answer:
     """What a key press led to."""
 
     milliseconds: float | None  # until the pixels had changed; None where they did not within a second
-    value: float
-    ends: list[str]  # which of min and max this value is
-    picture: str  # a digest of what is shown
+    ends: list[str]  # which of min and max the slider stands at
 
 
 class Notebook:
@@ -125,28 +124,52 @@ class Notebook:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=60_000)
-        self._wait(f"{KERNEL}?.connectionStatus === 'connected' && {KERNEL}.status === 'idle'", 60)
+        page.set_default_timeout(1000 * LAST_STOP)
+        page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
+        self._wait(f"{KERNEL}?.connectionStatus === 'connected' && {KERNEL}.status === 'idle'")
+        page.evaluate(
+            f"""() => {{
+                window.unanswered = new Set();
+                {KERNEL}.anyMessage.connect((_, {{msg, direction}}) => {{
+                    const idle = msg.content.execution_state === 'idle';
+                    if (direction === 'send' && msg.channel !== 'stdin') unanswered.add(msg.header.msg_id);
+                    else if (idle || msg.header.msg_type.endsWith('_reply')) unanswered.delete(msg.parent_header.msg_id);
+                }});
+            }}"""
+        )
 
-    def run_all(self, timeout: float = 300) -> None:
+    def settle(self) -> None:
+        """Wait until the kernel has answered all that the page has said, and the page has taken it in."""
+        self.page.evaluate(
+            """async seconds => {
+                const end = performance.now() + 1000 * seconds;
+                for (let quiet = 0; quiet < 3; quiet += 1) {
+                    await new Promise(resolve => setTimeout(resolve, 20));
+                    if (unanswered.size) quiet = -1;
+                    if (performance.now() > end) throw new Error('the kernel does not answer');
+                }
+            }""",
+            LAST_STOP,
+        )
+
+    def run_all(self) -> None:
         """Clear all outputs and run all cells through the menu; wait for the last one or an error."""
         self.page.evaluate("window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
         self.page.click('.lm-MenuBar-itemLabel:text-is("Run")')
         self.page.click('.lm-Menu-item[data-command="runmenu:run-all"]')
         done = f"{CODE_CELLS}.every(cell => cell.executionCount !== null)"
-        self._wait(f"{done} || {ERRORS}.length", timeout)
-        self._wait(
-            "[...document.querySelectorAll('img.widget-image')].every(image => image.naturalWidth)", 30
-        )
+        self._wait(f"{done} || {ERRORS}.length")
+        self._wait("[...document.querySelectorAll('img.widget-image')].every(image => image.naturalWidth)")
+        self.settle()
 
     def errors(self) -> list[str]:
         """The errors among the outputs, one line each."""
         return self.page.evaluate(ERRORS)
 
-    def run(self, words: str, source: str | None = None, timeout: float = 60) -> str:
+    def run(self, words: str, source: str | None = None) -> str:
         """Run the first code cell that contains the words, after writing source into it; the text it prints."""
         here, done = self.start(words, source)
-        self._wait(done, timeout)
+        self._wait(done)
         outputs = self.page.evaluate(f"{here}.outputs.toJSON()")
         return "".join(line for output in outputs for line in output.get("text", ""))
 
@@ -195,9 +218,9 @@ class Notebook:
         )
         return base64.b64decode(encoded)
 
-    def new_picture(self, figure: int, old: bytes, timeout: float = 10) -> bytes | None:
-        """The picture once it is another one, or None when it stays."""
-        deadline = time.monotonic() + timeout
+    def new_picture(self, figure: int, old: bytes) -> bytes | None:
+        """The picture once it is another one, also while a cell runs; None when it stays."""
+        deadline = time.monotonic() + LAST_STOP
         while time.monotonic() < deadline:
             try:
                 if (picture := self.picture(figure)) != old:
@@ -211,21 +234,16 @@ class Notebook:
         """The error line under a figure."""
         return self.figures[figure].get_by_role("alert")
 
-    def watch(self, figure: int) -> None:
-        """From now on, time every key press until the picture of this figure has changed; see `answer`."""
+    def press(self, figure: int, slider: Control, presses: int) -> list[Answer]:
+        """Press arrows on a slider, up from where it stands, back half way or at an end; what each press led to, and
+        how soon."""
         self.figures[figure].locator("> img").evaluate(
             """image => {
-                const look = async milliseconds => {
-                    const shown = await (await fetch(image.src)).arrayBuffer();
-                    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', shown));
+                const look = milliseconds => {
                     const handle = document.activeElement;
-                    return {
-                        milliseconds,
-                        value: +handle.ariaValueNow,
-                        ends: ['min', 'max'].filter(
-                            end => handle.ariaValueNow === handle.getAttribute('aria-value' + end)),
-                        picture: digest.join(),
-                    };
+                    const ends = ['min', 'max'];
+                    return {milliseconds, ends: ends.filter(
+                        end => handle.ariaValueNow === handle.getAttribute('aria-value' + end))};
                 };
                 let start, changed = () => {};
                 addEventListener('keydown', () => {
@@ -242,24 +260,16 @@ class Notebook:
                 window.answer = look(null);
             }"""
         )
-
-    def answer(self) -> Answer:
-        """What the last key press on the slider that has the focus has led to in the figure that is watched."""
-        return Answer(**self.page.evaluate("window.answer"))
-
-    def press(self, figure: int, slider: Control, presses: int) -> list[Answer]:
-        """Press arrows on a slider, up from where it stands, back half way or at an end; what each press led to."""
         slider.focus()
-        self.watch(figure)
-        now, key, answers = self.answer(), "ArrowRight", []
+        ends, key, answers = [], "ArrowRight", []
         for press in range(-6, presses):  # the first messages start the thread that the callbacks run in
-            if "max" in now.ends or press == presses // 2:
+            if "max" in ends or press == presses // 2:
                 key = "ArrowLeft"
-            if "min" in now.ends:
+            if "min" in ends:
                 key = "ArrowRight"
             slider.press(key)
-            now = self.answer()
-            answers.append(now)
+            answers.append(Answer(**self.page.evaluate("window.answer")))
+            ends = answers[-1].ends
         return answers[6:]
 
     def drag(self, figure: int, slider: Control, moves: int = 30, every: float = 0.035) -> int:
@@ -306,8 +316,8 @@ class Notebook:
         """Close the page; the kernel ends with the server."""
         self.page.close()
 
-    def _wait(self, condition: str, timeout: float) -> None:
-        self.page.wait_for_function(condition, timeout=1000 * timeout, polling=50 if timeout > 2 else "raf")
+    def _wait(self, condition: str) -> None:
+        self.page.wait_for_function(condition, polling=50)
 
 
 @dataclass
@@ -370,7 +380,7 @@ def lab(folder: Path, home: Path, *, plain: bool = False, delay: float = 0) -> I
         )
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(url, server, log, timeout=120)
+        _wait_for(url, server, log)
         with _delayed(port, delay) as port, sync_playwright() as playwright:
             browser = playwright.chromium.launch_persistent_context(
                 home / "chromium",
@@ -416,11 +426,11 @@ def _delayed(port: int, seconds: float) -> Iterator[int]:
     loop.call_soon_threadsafe(loop.stop)
 
 
-def _wait_for(url: str, server: subprocess.Popen, log: Path, timeout: float) -> None:
-    deadline = time.monotonic() + timeout
+def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
+    deadline = time.monotonic() + LAST_STOP
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            urllib.request.urlopen(f"{url}/api", timeout=1)
+            urllib.request.urlopen(f"{url}/api", timeout=10)
             return
         except OSError:
             time.sleep(0.1)

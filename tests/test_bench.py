@@ -123,6 +123,6 @@ def test_a_chapter_is_measured_in_its_kernel():
     ]
     idle, light, small = bench.spent(new_notebook(cells=cells[:1], metadata=notebooks.METADATA))
     clock, seconds, memory = bench.spent(new_notebook(cells=cells, metadata=notebooks.METADATA))
-    assert idle > 1 and clock > 3
-    assert light + 1.5 < seconds < clock
+    assert light < idle and idle > 1 and clock > 3
+    assert 2 < seconds < clock
     assert memory > small + 0.4

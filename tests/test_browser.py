@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import os
 import re
 import shutil
 from pathlib import Path
@@ -115,18 +114,18 @@ SCRATCH = [
     rolled()
     """,
     """
-    import time
+    from pathlib import Path
 
     import torch
 
 
-    def compute(seconds):
-        matrix, start = torch.rand(600, 600), time.monotonic()
-        while time.monotonic() - start < seconds:
+    def compute(until):
+        matrix = torch.rand(600, 600)
+        while not Path(until).exists():
             matrix @ matrix
 
 
-    compute(0)
+    compute(".")
     """,
     """
     import posenc.lesson.live
@@ -182,51 +181,17 @@ def move_every_control(notebook: Notebook) -> int:
         for found in notebook.controls(figure):
             what = f"figure {figure}, {found.label}"
             before, value = notebook.picture(figure), found.value
-            found.change()
             for _ in range(4):  # one step of a slider may leave the picture as it is
-                if found.kind != "slider" or notebook.new_picture(figure, before, timeout=1):
-                    break
                 found.change()
-            after = notebook.new_picture(figure, before)
-            assert after, f"{what}: went from {value} to {found.value}, and the picture stayed"
+                notebook.settle()
+                if notebook.picture(figure) != before or found.kind != "slider":
+                    break
+            assert notebook.picture(figure) != before, f"{what}: {value} to {found.value}, and the picture stayed"
             assert found.value != value, f"{what}: still at {value}"
             assert found.focused(), f"{what}: lost the focus"
             assert notebook.alert(figure).count() == 0, f"{what}: {notebook.alert(figure).inner_text()}"
             moved += 1
     return moved
-
-
-def measure(notebook: Notebook, figure: int, slider: Control, presses: int = 50) -> list[float | None]:
-    """Key press to changed pixels: print, guard, and see that equal values have equal pictures.
-
-    The slider goes up from where it stands, turns half way or at an end, and is taken back. A picture that came too
-    late for its value, or not at all, differs from the one of the way back.
-    Other work on the machine makes every press slower. So a slow round is repeated up to twice, and the limits of
-    60 ms at the median and 110 ms in 95 of 100 grow with the number of tasks for each processor.
-    """
-    slider.focus()
-    notebook.watch(figure)
-    now = notebook.answer()
-    start, pictures = now.value, {now.value: now.picture}
-    for _ in range(3):
-        answers = notebook.press(figure, slider, presses)
-        for now in answers:
-            assert pictures.setdefault(now.value, now.picture) == now.picture, (
-                f"another picture at {now.value}"
-            )
-        times = [now.milliseconds for now in answers]
-        changed = sorted(filter(None, times))
-        assert len(changed) > presses / 2, f"{slider.label}: few values change anything"
-        p50, p95 = changed[len(changed) // 2], changed[int(0.95 * len(changed))]
-        print(f"figure {figure}, {slider.label}: key press to pixels p50 {p50:.0f} ms, p95 {p95:.0f} ms")
-        busy = max(1, os.getloadavg()[0] / os.cpu_count())
-        if in_time := p50 <= 60 * busy and p95 <= 110 * busy:
-            break
-    while now.value != start:
-        slider.press("ArrowLeft" if now.value > start else "ArrowRight")
-        now = notebook.answer()
-    assert in_time, f"{slider.label}: key press to pixels p50 {p50:.0f} ms, p95 {p95:.0f} ms, load {busy:.1f}"
-    return times
 
 
 # The machinery, in a notebook of its own
@@ -274,7 +239,7 @@ def test_an_error_is_red_and_goes_away(scratch):
     turn = control(scratch, 0, "turn (places)")
     turn.focus()
     turn.press("Home", "ArrowRight", "ArrowRight")
-    scratch.page.wait_for_timeout(1000)
+    scratch.settle()
     before = scratch.picture(0)
     turn.press("ArrowRight")
     alert = scratch.alert(0)
@@ -302,29 +267,27 @@ def test_an_exercise_is_answered_wrongly_and_rightly(scratch):
     assert scratch.run("try:") == "✓\n"
 
 
-def test_pictures_follow_the_keys_in_time(scratch):
-    assert None not in measure(scratch, 3, control(scratch, 3, "places"))
+def test_no_press_is_missed_and_equal_values_have_equal_pictures(scratch):
+    places, pictures = control(scratch, 3, "places"), {}
+    places.focus()
+    for key in ["ArrowRight"] * 20 + ["ArrowLeft"] * 20:
+        places.press(key)
+        scratch.settle()
+        picture = scratch.picture(3)
+        assert pictures.setdefault(places.value, picture) == picture, f"another picture at {places.value}"
+    assert len(pictures) == len(set(pictures.values())) == 21
 
 
-def test_a_drag_draws_nearly_every_move(scratch):
-    for _ in range(3):
-        drawn = scratch.drag(3, control(scratch, 3, "places"), moves=30)
-        busy = max(1, os.getloadavg()[0] / os.cpu_count())
-        print(f"a drag of 30 moves draws {drawn} pictures")
-        if drawn >= 24 / busy:
-            break
-    assert drawn >= 24 / busy
-
-
-def test_a_slider_that_was_never_touched_answers_while_a_cell_runs(scratch):
+def test_a_slider_that_was_never_touched_answers_while_a_cell_runs(scratch, jupyterlab):
     scratch.run("def rolled")  # so its slider was last spoken to by this cell
     before = scratch.picture(3)
-    _, done = scratch.start("compute(0)", "compute(8)")
+    _, done = scratch.start('compute(".")', 'compute("stop")')
     places = control(scratch, 3, "places")
     places.focus()
     places.press("ArrowRight")
-    assert scratch.new_picture(3, before, timeout=6)
+    assert scratch.new_picture(3, before)
     assert not scratch.page.evaluate(done)
+    (jupyterlab.folder / "stop").touch()
     scratch.page.wait_for_function(done)
 
 
@@ -338,10 +301,10 @@ def test_a_burst_of_keys_ends_at_the_last_value(scratch):
     strength = control(scratch, 0, "strength")
     strength.focus()
     strength.press("Home", "ArrowRight")
-    scratch.page.wait_for_timeout(1000)
+    scratch.settle()
     expected = scratch.picture(0)
     strength.press(*["ArrowRight"] * 9, *["ArrowLeft"] * 9)
-    scratch.page.wait_for_timeout(2000)
+    scratch.settle()
     assert strength.value == "0.1"
     assert scratch.picture(0) == expected
 
@@ -382,13 +345,6 @@ def test_no_label_of_a_chapter_is_cut_off(chapter):
     assert [text for label in labels if (text := label.evaluate(cut))] == []
 
 
-def test_the_figures_of_a_chapter_answer_in_time(chapter):
-    for figure in range(len(chapter.figures)):
-        sliders = [found for found in chapter.controls(figure) if found.kind == "slider"]
-        for slider in sliders[:1]:
-            measure(chapter, figure, slider, presses=25)
-
-
 def test_every_control_of_a_chapter_moves_its_picture(chapter):
     moved = move_every_control(chapter)
     assert moved == sum(len(chapter.controls(figure)) for figure in range(len(chapter.figures)))
@@ -427,7 +383,7 @@ def test_a_claim_leads_to_the_cell_that_decides_it(jupyterlab):
     link, wanted = links.nth(number), ends[number].partition("#cell-id=")[2]
     link.click()
     active = "window.jupyterapp.shell.currentWidget.content.activeCell?.model"
-    claims.page.wait_for_function(f"{active}?.id === '{wanted}'", timeout=20_000)
+    claims.page.wait_for_function(f"{active}?.id === '{wanted}'")
     assert "claim(" in claims.page.evaluate(f"{active}.sharedModel.source")
     claims.close()
 

@@ -1,6 +1,7 @@
 """`make test` sees a stored picture that is not the one that its cell draws."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,42 +11,37 @@ from nbformat import v4
 
 from courseware import notebooks
 
-SOURCE = """from posenc.lesson.live import canvas, still
+PARAMETERS = v4.new_code_cell("SEED = 0", metadata={"tags": ["parameters"]})
+FIGURE = """from posenc.lesson.live import canvas, still
 
 figure = canvas(4, 2)
 figure.add_subplot().plot([0, {height}])
-still(figure, alt="A line.")"""
-
-
-GROWING = """import torch
-from posenc.lesson.training_curves import follow, training_curves
-
-def trained():
-    curves = training_curves(["one"], steps=9, measure="loss", chance=0.5)
-    line = follow(curves, "one", lambda: torch.arange(0, 1, 0.01))
-    with curves.watch():
-        [line(step) for step in (0, 9)]"""
+still(figure, alt="A line{words}.")"""
+OTHERS = {
+    "the same": ({}, False),
+    "another line": ({"height": "1, 0"}, True),
+    "other words": ({"words": " up to 0.5"}, True),
+    "a measured time": ({"height": "1, 0]); measure([0"}, False),
+    "a training's line and number": ({"height": "1 + SEED, 0", "words": " up to {SEED + 0.5}"}, False),
+    "a training's words": ({"height": "1 + SEED", "words": " up {SEED}"}, True),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("now, fails", [("1", False), ("1, 0", True), ("1, 0]); measure([0", False)])
-def test_a_picture_that_changed_is_seen_unless_it_is_a_measured_time(tmp_path, now, fails):
-    sources = ["def measure(*_): ...", SOURCE.format(height=1), GROWING, "trained()"]
-    cells = [v4.new_code_cell(source) for source in sources]
-    notebook = notebooks.execute(v4.new_notebook(cells=cells, metadata=notebooks.METADATA), folder=tmp_path)
-    notebook.cells[1].source = SOURCE.format(height=now)
-    (tmp_path / "a.ipynb").write_text(notebooks.text(notebooks.normalise(notebook)))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "stored_pictures",
-        "--nbval",
-        "--nbval-current-env",
-        "a.ipynb",
-    ]
+def test_a_picture_that_changed_is_seen_unless_time_or_a_training_changed_it(tmp_path):
+    """The stored picture is of a line to 1, with the words "A line up to 0.25." where a number stands in them."""
+    for name, (change, _) in OTHERS.items():
+        now = {"height": "1", "words": ""} | change
+        before = {"height": "1", "words": " up to 0.25" if "0.5" in now["words"] else ""}
+        sources = ["def measure(*_): ...", *(FIGURE.format(**values) for values in (before, now))]
+        define, stored, shown = (v4.new_code_cell(source.replace('"A line', 'f"A line')) for source in sources)
+        notebook = v4.new_notebook(cells=[PARAMETERS, define, stored], metadata=notebooks.METADATA)
+        executed = notebooks.normalise(notebooks.execute(notebook, folder=tmp_path))
+        executed.cells[2].source = shown.source
+        (tmp_path / f"{name.replace(' ', '_')}.ipynb").write_text(notebooks.text(executed))
+    command = [sys.executable, "-m", "pytest", "-p", "stored_pictures", "--nbval", "--nbval-current-env", "-rf"]
     environment = os.environ | {"PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == fails, done.stdout
-    assert ("the picture looks different from the stored one" in done.stdout) == fails
+    failed = {words.replace("_", " ") for words in re.findall(r"^FAILED (\S+)\.ipynb", done.stdout, re.MULTILINE)}
+    assert failed == {name for name, (_, fails) in OTHERS.items() if fails}, done.stdout
+    assert done.stdout.count("the picture looks different from the stored one") == 1

@@ -34,7 +34,7 @@ from courseware.index import with_index
 from courseware.keep import fingerprint, keep
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-CELL_SECONDS = 120  # that a cell may take
+CELL_SECONDS = 1200  # that a cell may take: a last stop, ten times what the longest needs
 STEADY = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "COLUMNS": "100", "TZ": "UTC"}
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"

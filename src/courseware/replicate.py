@@ -154,7 +154,7 @@ def run(text: str, folder: str, set_number: int, pace: float, steps: float) -> l
     chapter = with_parameters(nbformat.reads(text, 4), SEED=set_number, PACE=pace, STEPS=steps)
     os.environ["POSENC_REPLICATE"] = "1"
     os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)  # Dask's; a training would give back its memory in each step
-    seconds = 10 * notebooks.CELL_SECONDS * max(1.0, steps)  # many run at once
+    seconds = notebooks.CELL_SECONDS * max(1.0, steps)
     done = notebooks.execute(chapter, folder=Path(folder), cell_seconds=seconds)
     return [
         {

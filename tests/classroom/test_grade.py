@@ -81,7 +81,7 @@ ONE_CELL = {
     ),
     "memory": (UNPERMUTE + "kept = []\n    while True:\n        kept.append(bytearray(10**7))", 8),
     "monkeypatched checker": (
-        "import posenc.exercises\nposenc.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n"
+        "import posenc.lesson.exercises\nposenc.lesson.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n"
         + UNPERMUTE
         + "return layer(x)",
         8,
@@ -523,16 +523,17 @@ def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_li
 
     def hangs(submission, base, kernels, *_):
         mode.write_text(f"{kernels.stat().st_mode & 0o777:o}")
-        time.sleep(60)
+        time.sleep(600)
 
     monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
     monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
     monkeypatch.setattr(grade, "lay_out", hangs)
     monkeypatch.setattr(install, "PYTHON", sys.executable)
-    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=-58))
-    start = time.monotonic()
+    clock = SimpleNamespace(monotonic=lambda: 1e9 * mode.exists())  # once it hangs, its time is over
+    monkeypatch.setattr(grade, "time", clock)
+    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=300))
     ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)
-    assert time.monotonic() - start < 30 and "its grader died" in result["reason"]
+    assert "its grader died" in result["reason"]
     assert mode.read_text() == "711"
 
 
@@ -551,8 +552,8 @@ import subprocess, sys
 from pathlib import Path
 from classroom.autograde import Limits, Watch
 
-hold = "import time; held = bytearray(300_000_000); held[::4096] = bytes(len(held[::4096])); time.sleep(20)"
-watch = Watch(Limits(gigabytes=0.5), Path("/"))
+hold = "import time; held = bytearray(60_000_000); held[::4096] = bytes(len(held[::4096])); time.sleep(600)"
+watch = Watch(Limits(gigabytes=0.1), Path("/"))
 held = [subprocess.Popen([sys.executable, "-c", hold]) for _ in range(2)]
 watch.start()
 for process in held:
@@ -564,7 +565,7 @@ print(watch.reason)
 @pytest.mark.slow
 def test_the_memory_of_all_processes_together_is_limited(classroom_python):
     printed = subprocess.check_output([classroom_python, "-W", "ignore", "-c", WATCH], text=True)
-    assert printed == "it took more than 0.5 GB of memory\n"
+    assert printed == "it took more than 0.1 GB of memory\n"
 
 
 def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch, tmp_path):
@@ -575,8 +576,7 @@ def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch, t
             raise psutil.NoSuchProcess(1)
 
     monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: [Gone()])
-    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
-    start = time.monotonic()
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
     process.start()
     grade._end(process, tmp_path)
-    assert not process.is_alive() and time.monotonic() - start < 15
+    assert process.exitcode == -signal.SIGKILL

@@ -8,7 +8,7 @@ from nbformat import v4
 from courseware import notebooks, replicate
 
 PARAMETERS = "SEED = 0  # the set\nPACE = 1.0\nSTEPS = 1.0"
-CLAIMS = """from posenc.claims import claim
+CLAIMS = """from posenc.lesson.claims import claim
 
 claim("it holds in every set", 0.25 + SEED / 100, below=1)
 for name in ("one", "two"):

@@ -297,7 +297,7 @@ def notebook(*sources):
 
 
 def executed(made):
-    return NotebookClient(made, timeout=60, kernel_name="python3").execute()
+    return NotebookClient(made, timeout=1200, kernel_name="python3").execute()
 
 
 @pytest.fixture(scope="module")
