@@ -37,7 +37,7 @@ from nbformat import NotebookNode, v4
 from torch import Tensor
 
 import posenc.chapters
-from courseware import notebooks
+from courseware import notebooks, solutions
 from posenc.lesson.live import Live
 from posenc.rotary import LAYOUTS, angles, rotate
 
@@ -304,7 +304,7 @@ def grading(chapter: str, count: int) -> Iterator[str]:
 
     path = release.chapter(chapter)
     solved = {
-        c.metadata.ex.id: c.source for c in notebooks.solve(notebooks.read(path)).cells if "ex" in c.metadata
+        c.metadata.ex.id: c.source for c in solutions.solved(notebooks.read(path)).cells if "ex" in c.metadata
     }
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

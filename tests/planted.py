@@ -6,8 +6,9 @@ import importlib.util
 import inspect
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import torch
 
@@ -32,6 +33,12 @@ def planted(chapter: str) -> ModuleType:
 def verdict(capsys, name, answer) -> str:
     exercises.check(name, answer)
     return capsys.readouterr().out.strip()
+
+
+def as_answer(worked: Callable) -> Callable:
+    """A worked function as if a learner had written it, since the worked one itself earns no tick."""
+    names = {**worked.__globals__, "__name__": "a notebook"}
+    return FunctionType(worked.__code__, names, worked.__name__, worked.__defaults__, worked.__closure__)
 
 
 def messages(module: ModuleType) -> list[re.Pattern]:

@@ -421,5 +421,5 @@ def test_chapter_1_names_a_mistake_and_takes_a_right_answer(chapter):
     chapter.run("def unpermute(", f"{stub}[p]")
     assert "wrong for a 3-cycle" in chapter.run('check("unpermute"')
     chapter.run("def unpermute(", f"{stub}[p.argsort()]")
-    assert chapter.run('check("unpermute"').startswith("✓")
-    assert "your unpermute" in chapter.run("def unpermute_solution")
+    verdict = chapter.run('check("unpermute"')
+    assert verdict.startswith("✓") and verdict.count("\n") == 1

@@ -2,6 +2,7 @@
 
 import ast
 import base64
+import builtins
 import copy
 import functools
 import html
@@ -19,12 +20,15 @@ from nbformat import v4
 from PIL import Image
 
 from courseware import notebooks
+from courseware.dependencies import defined, used
 from courseware.index import TAG as INDEX
 from courseware.index import missing, stored, with_index
+from courseware.solutions import HINTS, WORKED, source, with_solutions
 from posenc.lesson.claims import make
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-TAGS = {"exercise", "check", "solution", "parameters", "take-along", "claims-index", "nbval-ignore-output"}
+TAGS = {"exercise", "check", "hints", "worked", "parameters", "take-along", "laboratory", "claims-index"}
+TAGS |= {"nbval-ignore-output"}
 
 # Cells whose outputs nbval may not compare, since they print versions or measured times: chapter → how many.
 NOT_COMPARED = {"07_what_it_costs": 2, "08_position_bugs": 1}  # in chapter 8, texts that models draw
@@ -82,7 +86,12 @@ def calls(cell, function):
 
 def lesson(notebook):
     """The code cells that are no part of an exercise."""
-    return [cell for cell in code(notebook) if not {"exercise", "check", "solution"} & {*tags(cell)}]
+    return [cell for cell in code(notebook) if not {"exercise", "check"} & {*tags(cell)}]
+
+
+def written(notebook):
+    """The cells that are not made by `make notebooks`."""
+    return [cell for cell in notebook.cells if not {HINTS, WORKED, INDEX} & {*tags(cell)}]
 
 
 def tagged(notebook, tag):
@@ -123,7 +132,7 @@ def stated_time(notebook, path):
     run = re.search(r"\*\*Runs\*\* [^\n]*?in (\d+) s", notebook.cells[0].source)
     if not (stated and run):
         return ["the opening cell does not say **Time** in min and **Runs** in s"]
-    prose = [cell.source for cell in markdown(notebook)[:-1] if INDEX not in tags(cell)]
+    prose = [cell.source for cell in written(notebook) if cell.cell_type == "markdown"]
     words = sum(len(re.findall(r"\w+", source)) for source in prose)
     plain = lesson(notebook)
     exercises = sum(map(int, re.findall(r"^### Exercise .* (\d+) min$", "\n".join(prose), re.MULTILINE)))
@@ -134,10 +143,10 @@ def stated_time(notebook, path):
 
 
 def closing_cell(notebook, path):
-    """Five to seven sentences to take along, and the way on; the index of the claims comes below."""
-    cells = [cell for cell in notebook.cells if INDEX not in tags(cell)]
+    """Five to seven sentences to take along, and the way on; solutions and the index of the claims come below."""
+    cells = written(notebook)
     if tagged(notebook, "take-along") != cells[-1:]:
-        return ["the last cell, the index aside, is not the one that is tagged take-along"]
+        return ["the last cell, solutions and the index aside, is not the one that is tagged take-along"]
     source = cells[-1].source
     complaints = []
     if not source.startswith("## What to take along\n"):
@@ -172,6 +181,12 @@ def index_of_claims(notebook, path):
     if notebooks.text(with_index(copy.deepcopy(notebook))) == notebooks.text(notebook):
         return []
     return ["the index is not that of the claims: run  make notebooks"]
+
+
+def hints_and_solutions(notebook, path):
+    if notebooks.text(with_solutions(copy.deepcopy(notebook))) == notebooks.text(notebook):
+        return []
+    return ["hints and solutions are not those of the chapter's modules: run  make notebooks"]
 
 
 def sentences_of_claims(notebook, path):
@@ -269,7 +284,8 @@ def room_between(cells):
 
 def height(cell):
     if cell.cell_type == "markdown":
-        return sum(14 + 21 * (1 + len(line) // 130) for line in cell.source.split("\n") if line.strip())
+        shown = re.sub(r"<details>.*?</details>", "folded", cell.source, flags=re.DOTALL)
+        return sum(14 + 21 * (1 + len(line) // 130) for line in shown.split("\n") if line.strip())
     folded = cell.metadata.get("jupyter", {}).get("source_hidden")
     source = 20 if folded else 20 + 16 * (cell.source.count("\n") + 1)
     return source + sum(map(height_of_output, cell.outputs))
@@ -376,17 +392,17 @@ def no_magics(notebook, path):
 
 
 def exercises(notebook, path):
-    """Three cells each, in order: the stub, its check, and a solution that starts folded."""
+    """Two cells each, in order: the stub, and its check, after which the chapter goes on with what works."""
     complaints = []
-    cells = [cell for cell in notebook.cells if {"exercise", "check", "solution"} & {*tags(cell)}]
-    roles = [next(iter({"exercise", "check", "solution"} & {*tags(cell)})) for cell in cells]
-    if roles != ["exercise", "check", "solution"] * (len(roles) // 3):
-        return [f"exercise, check, solution do not follow each other: {', '.join(roles)}"]
-    names = [stub.metadata.get("ex", {}).get("id") for stub in cells[::3]]
+    cells = [cell for cell in notebook.cells if {"exercise", "check"} & {*tags(cell)}]
+    roles = [next(iter({"exercise", "check"} & {*tags(cell)})) for cell in cells]
+    if roles != ["exercise", "check"] * (len(roles) // 2):
+        return [f"exercise and check do not follow each other: {', '.join(roles)}"]
+    names = [stub.metadata.get("ex", {}).get("id") for stub in cells[::2]]
     complaints += [
         f"two exercises are called {name}" for name in sorted({*map(str, names)}) if names.count(name) > 1
     ]
-    for name, stub, check, solution in zip(names, cells[::3], cells[1::3], cells[2::3]):
+    for name, stub, check in zip(names, cells[::2], cells[1::2]):
         if not re.fullmatch(r"[a-z]\w*", str(name)):
             complaints.append(f"{label(stub)} has no ex.id that is a name")
             continue
@@ -397,14 +413,28 @@ def exercises(notebook, path):
             complaints.append(
                 f'{name}: the stub is a function {name} with one raise NotImplementedError("your turn")'
             )
-        if f'check("{name}", {name})' not in check.source.split("\n"):
-            complaints.append(f"{name}: the check cell does not check it")
-        if not defines(solution, f"{name}_solution"):
-            complaints.append(f"{name}: the solution does not define {name}_solution")
-        if solution.source.rstrip().split("\n")[-1] != f'{name} = use("{name}", {name}, {name}_solution)':
-            complaints.append(f"{name}: the solution does not end by use()")
-        if not solution.metadata.get("jupyter", {}).get("source_hidden"):
-            complaints.append(f"{name}: the solution is not folded")
+        if check.source != f'check("{name}", {name})\n{name} = use("{name}", {name})':
+            complaints.append(f"{name}: the check cell is not a line of check() and a line of use()")
+    return complaints
+
+
+def worked_functions(notebook, path):
+    """A worked solution has its stub's arguments, and uses what the notebook has above."""
+    complaints, above = [], {*dir(builtins)}
+    for cell in code(notebook):
+        if "exercise" in tags(cell):
+            name = cell.metadata.ex.id
+            (function,), (stub,) = ast.parse(source(notebook, name)).body, tree(cell).body
+            if [one.arg for one in function.args.args] != [one.arg for one in stub.args.args]:
+                complaints.append(f"{name}: the worked solution has other arguments than the stub")
+            own = {
+                n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+            complaints += [
+                f"{name}: the worked solution uses {other}, which does not stand above"
+                for other in sorted(used(ast.unparse(function)) - own - above)
+            ]
+        above |= defined(cell.source)
     return complaints
 
 
@@ -502,6 +532,7 @@ RULES = [
     closing_cell,
     numbers_to_take_along,
     index_of_claims,
+    hints_and_solutions,
     sentences_of_claims,
     claims_hold,
     no_test_in_the_lesson,
@@ -517,6 +548,7 @@ RULES = [
     few_cells_not_compared,
     no_magics,
     exercises,
+    worked_functions,
     executed_in_order,
     pictures_have_words,
     quiet_outputs,
@@ -589,24 +621,21 @@ def model_chapter():
     )
     cells = [
         v4.new_markdown_cell(OPENING),
-        cell("%matplotlib inline\nimport math\nfrom posenc.claims import claim"),
+        cell("%matplotlib inline\nimport math\nfrom posenc.chapters.permutation_invariance import exercises"),
         cell("show()", figure),
         cell(CLAIMING, printed, *claimed),
+        v4.new_markdown_cell("### Exercise 2.1 · Back · ●○○○○ · 1 min"),
         cell(
-            'def twice(x):\n    raise NotImplementedError("your turn")',
+            'def unpermute(layer, x, p):\n    raise NotImplementedError("your turn")',
             tags=["exercise"],
-            ex={"id": "twice", "points": 2},
+            ex={"id": "unpermute", "points": 2},
         ),
-        cell('check("twice", twice)', printed, tags=["check"]),
         cell(
-            'def twice_solution(x):\n    return 2 * x\n\n\ntwice = use("twice", twice, twice_solution)',
-            tags=["solution"],
-            jupyter={"source_hidden": True},
+            'check("unpermute", unpermute)\nunpermute = use("unpermute", unpermute)', printed, tags=["check"]
         ),
         v4.new_markdown_cell(
             "## A closing *word*\n### A `heading`\nSee [it](https://example.org/a/b) and `[this](no_link)`."
         ),
-        v4.new_markdown_cell("### Exercise 2.1 · Twice · ●○○○○ · 1 min"),
         cell("SEED = 0\nPACE = 1.0\nSTEPS = 1.0", tags=["parameters"]),
         cell('guess = predict("Which?", ["a", "b"])', asked),
         cell("show()", figure),
@@ -615,7 +644,7 @@ def model_chapter():
     ]
     for number, made in enumerate((made for made in cells if made.cell_type == "code"), start=1):
         made.execution_count = number
-    return with_index(notebooks.normalise(v4.new_notebook(cells=cells)))
+    return with_index(notebooks.normalise(with_solutions(v4.new_notebook(cells=cells))))
 
 
 @pytest.fixture(scope="module")
@@ -701,20 +730,25 @@ VIOLATIONS = [
     (opening_cell, sources(0, "**Predict first:**", "Predict:"), "Predict first:"),
     (stated_time, sources(0, "6 min", "an hour"), "does not say"),
     (stated_time, sources(0, "6 min", "4 min"), "takes 6 min, and says 4"),
-    (stated_time, sources(8, "1 min", "3 min"), "takes 8 min, and says 6"),
+    (stated_time, sources(4, "1 min", "3 min"), "takes 8 min, and says 6"),
     (stated_time, sources(0, "test.", "test. " * 400), "takes 8 min"),
-    (closing_cell, without(-2), "not the one that is tagged take-along"),
-    (closing_cell, metadata(-2, tags=[]), "not the one that is tagged take-along"),
+    (closing_cell, without(-4), "not the one that is tagged take-along"),
+    (closing_cell, metadata(-4, tags=[]), "not the one that is tagged take-along"),
     (closing_cell, added(v4.new_markdown_cell("- One.", metadata={"tags": ["take-along"]})), "not the one"),
-    (closing_cell, sources(-2, "## What", "Well.\n## What"), "does not start"),
-    (closing_cell, sources(-2, "- Five.", ""), "4 lines to take along"),
-    (closing_cell, sources(-2, "- Five.", "- \n- \n- \n- "), "8 lines to take along"),
-    (closing_cell, sources(-2, "(01_before.ipynb)", "(.)"), "no link to 01_before.ipynb"),
-    (closing_cell, sources(-2, "(03_after.ipynb", "(3.ipynb"), "no link to 03_after.ipynb"),
-    (numbers_to_take_along, sources(-2, "1.00", "1.01"), "1.01 stands in no claim"),
-    (numbers_to_take_along, sources(-2, "Three.", "Three of .37 are 3."), ".37 stands in no claim"),
+    (closing_cell, sources(-4, "## What", "Well.\n## What"), "does not start"),
+    (closing_cell, sources(-4, "- Five.", ""), "4 lines to take along"),
+    (closing_cell, sources(-4, "- Five.", "- \n- \n- \n- "), "8 lines to take along"),
+    (closing_cell, sources(-4, "(01_before.ipynb)", "(.)"), "no link to 01_before.ipynb"),
+    (closing_cell, sources(-4, "(03_after.ipynb", "(3.ipynb"), "no link to 03_after.ipynb"),
+    (numbers_to_take_along, sources(-4, "1.00", "1.01"), "1.01 stands in no claim"),
+    (numbers_to_take_along, sources(-4, "Three.", "Three of .37 are 3."), ".37 stands in no claim"),
     (index_of_claims, without(-1), "make notebooks"),
     (index_of_claims, sources(-1, "one is one", "one is 1"), "make notebooks"),
+    (hints_and_solutions, sources(7, "Hint 1", "A hint"), "make notebooks"),
+    (hints_and_solutions, sources(-2, "[p.argsort()]", "[p]"), "make notebooks"),
+    (hints_and_solutions, without(7), "make notebooks"),
+    (hints_and_solutions, without(-3), "make notebooks"),
+    (hints_and_solutions, sources(4, "Back", "And back"), "make notebooks"),
     (sentences_of_claims, sources(3, '"one is one"', "words"), "is no literal: claim(words, 1, below=2)"),
     (sentences_of_claims, sources(3, '"one is one"', 'f"one is {1}"'), "is no literal"),
     (sentences_of_claims, sources(3, '"each is"', '"one is one"'), "'one is one' is claimed twice"),
@@ -733,27 +767,27 @@ VIOLATIONS = [
     (guesses, sources(12, "guess.compare", "other.compare"), "no cell below compares"),
     (guesses, without(11), "pixels apart"),
     (guesses, sources(10, "guess = predict", "predict"), "one question a cell"),
-    (exercises_in_the_contents, sources(8, "### Exercise", "### An exercise"), "0 headings"),
-    (exercises_in_the_contents, sources(8, " · ●○○○○", ""), "0 headings"),
+    (exercises_in_the_contents, sources(4, "### Exercise", "### An exercise"), "0 headings"),
+    (exercises_in_the_contents, sources(4, " · ●○○○○", ""), "0 headings"),
     (links_resolve, sources(0, "01_before", "01_begin"), "01_begin.ipynb: there is no such file"),
     (links_resolve, sources(0, "#A-closing", "#a-closing"), "no such heading"),
     (
         links_resolve,
-        sources(-2, "#A-heading", "#Another"),
+        sources(-4, "#A-heading", "#Another"),
         "03_after.ipynb#Another: there is no such heading",
     ),
     (
         links_resolve,
-        sources(-2, "[Before]", "![Before](before.png) [Before]"),
+        sources(-4, "[Before]", "![Before](before.png) [Before]"),
         "before.png: there is no such file",
     ),
-    (links_resolve, sources(-2, "[Before]", '<img src="a.png"> [Before]'), "a.png: there is no such file"),
-    (names_in_formulas, sources(7, "See", "$$\\phi_i$$ See"), "i stands in a formula"),
-    (names_in_formulas, sources(7, "See", "$$\\phi_i$$ See"), "ϕ stands in a formula"),
+    (links_resolve, sources(-4, "[Before]", '<img src="a.png"> [Before]'), "a.png: there is no such file"),
+    (names_in_formulas, sources(8, "See", "$$\\phi_i$$ See"), "i stands in a formula"),
+    (names_in_formulas, sources(8, "See", "$$\\phi_i$$ See"), "ϕ stands in a formula"),
     (cell_length, sources(2, "show()", "\n\n".join(["show()"] * 26)), "has 26 lines"),
     (cell_length, many_long_cells, "median"),
     (one_cell_of_imports, sources(2, "show()", "from math import pi"), "imports too"),
-    (one_cell_of_imports, sources(6, "    return", "    import math\n    return"), "imports too"),
+    (one_cell_of_imports, sources(5, "    raise", "    import math\n    raise"), "imports too"),
     (unique_ids, lambda notebook: notebook.cells[1].update(id=notebook.cells[2].id), "several cells"),
     (known_tags, metadata(2, tags=["raises-exception"]), "raises-exception"),
     (known_tags, metadata(0, tags=["hide-input"]), "hide-input"),
@@ -766,17 +800,21 @@ VIOLATIONS = [
     (no_magics, sources(1, "import math", "import requests"), "pip or network"),
     (exercises, without(5), "do not follow"),
     (exercises, without(6), "do not follow"),
-    (exercises, metadata(4, ex={"points": 2}), "no ex.id"),
-    (exercises, metadata(4, ex={"id": "twice"}), "no points"),
-    (exercises, metadata(4, ex={"id": "twice", "points": 0}), "no points"),
-    (exercises, sources(4, "raise NotImplementedError", "raise ValueError"), "the stub is a function"),
-    (exercises, sources(4, "def twice", "def two"), "the stub is a function"),
-    (exercises, sources(5, 'check("twice"', 'check("thrice"'), "does not check it"),
-    (exercises, sources(5, "check(", "# check("), "does not check it"),
-    (exercises, sources(6, "def twice_solution", "def solution"), "does not define twice_solution"),
-    (exercises, sources(6, 'use("twice"', 'use("thrice"'), "does not end by use()"),
-    (exercises, metadata(6, jupyter={}), "not folded"),
-    (exercises, lambda notebook: notebook.cells.extend(copy.deepcopy(notebook.cells[4:7])), "two exercises"),
+    (exercises, metadata(5, ex={"points": 2}), "no ex.id"),
+    (exercises, metadata(5, ex={"id": "unpermute"}), "no points"),
+    (exercises, metadata(5, ex={"id": "unpermute", "points": 0}), "no points"),
+    (exercises, sources(5, "raise NotImplementedError", "raise ValueError"), "the stub is a function"),
+    (exercises, sources(5, "def unpermute", "def back"), "the stub is a function"),
+    (exercises, sources(6, 'check("unpermute"', 'check("back"'), "is not a line of check()"),
+    (exercises, sources(6, "check(", "# check("), "is not a line of check()"),
+    (exercises, sources(6, 'use("unpermute"', 'use("back"'), "is not a line of check()"),
+    (exercises, lambda notebook: notebook.cells.extend(copy.deepcopy(notebook.cells[5:7])), "two exercises"),
+    (worked_functions, sources(5, "(layer, x, p)", "(layer, p, x)"), "has other arguments than the stub"),
+    (
+        worked_functions,
+        metadata(5, ex={"id": "next_row", "points": 2}),
+        "next_row: the worked solution uses torch",
+    ),
     (executed_in_order, put("cells", 2, "execution_count", None), "executed as"),
     (executed_in_order, put("cells", 2, "execution_count", 7), "executed as"),
     (pictures_have_words, shown(2, "text/plain", None), "no words"),

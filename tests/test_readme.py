@@ -139,6 +139,7 @@ PROTECTED = {
     "Code that is written": "grade: test_the_reason_of_a_missing_mark_is_told",
     "Marks show what": "grade: test_everyone_gets_the_expected_mark",
     "The solutions are": "release: test_the_worked_functions_are_a_module_that_passes_every_check",
+    "A submission is graded": "grade: test_the_reason_of_a_missing_mark_is_told",
 }
 
 

@@ -49,6 +49,7 @@ class Place:
     user: int  # the kernel's user number, or 0 for the grader's own
     hide: tuple[str, ...]
     keep: tuple[str, ...]
+    modules: str  # the folder of the course's package
     isolated: bool  # behind bubblewrap
     python: str
 
@@ -231,6 +232,7 @@ def _settings(place: Place, limits: Limits) -> Config:
             "OMP_NUM_THREADS": "1",
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": place.modules,
             "POSENC_STRICT": "1",
         },
     }

@@ -12,6 +12,7 @@ machine gives no mark and leaves no result, so that the next run tries again. In
 """
 
 import argparse
+import compileall
 import copy
 import hashlib
 import json
@@ -107,6 +108,15 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
 # --------------------------------------------------------------- all of them
 
 
+def copy_course(folder: Path) -> None:
+    """The package as a submission finds it: without the worked solutions, in source and compiled, open to all users."""
+    leave = shutil.ignore_patterns("worked.py", "__pycache__")
+    shutil.copytree(ROOT / "src" / "posenc", folder / "posenc", ignore=leave, copy_function=shutil.copyfile)
+    compileall.compile_dir(folder, quiet=2)
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
 def new_template(source: Path, folder: Path) -> Path:
     """The notebook as it is released, and in the folder a gradebook that knows it and nobody's marks."""
     inside = folder / "source" / source.stem / source.name
@@ -151,10 +161,9 @@ class Grader:
             )
 
     def _needs(self) -> list[str]:
-        """What a submission must be able to read: the environment, the course and Python."""
+        """What a submission must be able to read, beside its copy of the course: the environment and Python."""
         python = os.path.realpath(install.PYTHON)
-        needs = [install.VENV, ROOT / "src" / "posenc", Path(python).parents[1]]
-        return [os.path.realpath(path) for path in needs]
+        return [os.path.realpath(path) for path in (install.VENV, Path(python).parents[1])]
 
     def result(self, submission: Submission) -> Path:
         return self.graded / "results" / f"{submission.student}.json"
@@ -180,8 +189,13 @@ class Grader:
             base.mkdir(mode=0o700)
             (kernels / "home").mkdir(parents=True)
             kernels.chmod(0o711)
+            copy_course(kernels / "course")
             first_home = os.environ | {"HOME": str(kernels / "home")}
-            fonts = [install.PYTHON, "-c", "import matplotlib.font_manager"]  # makes a cache, in half a second
+            fonts = [
+                install.PYTHON,
+                "-c",
+                "import matplotlib.font_manager",
+            ]  # makes a cache, in half a second
             subprocess.run(fonts, env=first_home, check=False)
             yield from self._grade(submissions, base, kernels, workers)
 
@@ -231,13 +245,17 @@ class Grader:
         notebooks.write(base / f"{number}.json", json.dumps(found))
 
     def _place(self, autograde, course: Path, own: Path, number: int):
-        keep = [path for path in self._needs() if any(path.startswith(f"{folder}/") for folder in self.hide)]
+        modules = own.with_name("course")
+        hidden = [
+            path for path in self._needs() if any(path.startswith(f"{folder}/") for folder in self.hide)
+        ]
         return autograde.Place(
             course=course,
             own=own,
             user=FIRST_USER + number if os.geteuid() == 0 else 0,
             hide=self.hide,
-            keep=(str(own), *keep),
+            keep=(str(own), str(modules), *hidden),
+            modules=str(modules),
             isolated=self.isolated,
             python=os.path.join(os.path.realpath(install.VENV), "bin", "python"),
         )
@@ -257,7 +275,9 @@ class Grader:
 
 def _closed(*paths: str) -> list[Path]:
     """The folders on the way to these that not every user may enter."""
-    folders = dict.fromkeys(folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)])
+    folders = dict.fromkeys(
+        folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)]
+    )
     return [folder for folder in folders if not folder.stat().st_mode & stat.S_IXOTH]
 
 
@@ -373,7 +393,9 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
 def _as_unpacked(submission: Submission, handed_in: platforms.HandedIn) -> Submission:
     """With what is wrong with the zip's part of it."""
     fault, trouble = (each.get(submission.student, "") for each in (handed_in.faults, handed_in.troubles))
-    return replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
+    return (
+        replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
+    )
 
 
 if __name__ == "__main__":

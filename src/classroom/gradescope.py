@@ -34,7 +34,7 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then  # Ubun
     python=$(python3 -m uv python find 3.12)
 fi
 "$python" src/courseware/install.py classroom
-chmod -R go= assignment src/classroom  # answers and hidden tests are not for what is graded
+chmod -R go= assignment src  # answers and hidden tests are not for what is graded, which has a copy of the course
 """
 
 RUN = """#!/bin/sh

@@ -6,7 +6,7 @@ It makes a course folder of nbgrader, `classroom`:
     release/04_name/    the students' notebook, and beside it the same as a zip
     nbgrader_config.py  for those who go on with nbgrader's own tools
 
-The students' notebook is the chapter without its solutions, and without links to what is not in the folder. A source
+The students' notebook is the chapter without its worked solutions, and without links to what is not in the folder. A source
 that is there already is kept, so that a teacher may change points and tests; delete it to start again from the
 chapter. What else is handed out, or held back, is decided anew each time: --worked puts the worked functions beside
 the notebook, --hints 1 limits the hints.
@@ -25,14 +25,14 @@ from pathlib import Path
 
 from nbformat import NotebookNode, from_dict
 
-from courseware import notebooks
+from courseware import notebooks, solutions
 from courseware.dependencies import used
+from posenc.lesson.exercises import HANDED_OUT
 
 ROOT = Path(__file__).resolve().parents[2]
 HIDDEN = Path(__file__).with_name("hidden")
 CLASSROOM = ROOT / "classroom"
 LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
-WORKED = "worked_solutions"  # the module from which `use` takes what is not answered
 STUB = 'raise NotImplementedError("your turn")'
 
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""
@@ -53,7 +53,7 @@ def nbgrader_settings() -> dict[str, dict]:
     """What differs from nbgrader's defaults when an assignment is made and when its feedback is written."""
     return {
         "ClearSolutions": {"code_stub": {"python": STUB}},
-        # Learners take the # from a hint; a changed check is restored before it gives marks.
+        # Learners may change any cell; a changed check is restored before it gives marks.
         "LockCells": {f"lock_{kind}_cells": False for kind in ("grade", "solution", "readonly")},
         "ClearOutput": {"enabled": False},
         "OverwriteCells": {"add_missing_cells": True},
@@ -80,34 +80,34 @@ def chapter(number: str) -> Path:
 def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNode:
     """The notebook that nbgrader makes the students' from.
 
-    Each stub gets its solution, to be cut out again, and each check its points and the hidden tests. What was
-    the solution's cell chooses between the answer and the course's own solution, as in the chapter.
+    Each stub gets its worked function, to be cut out again, and each check its points and the hidden tests, and goes
+    on with the student's answer. The worked solutions at the end are left out.
 
     Args:
         notebook: a chapter; stays as it is.
         tests: for each exercise a function of its name that raises where an answer is wrong, as source.
 
     Raises:
-        ClassroomError: an exercise has no hidden tests, or its solution is not one function like its stub.
+        ClassroomError: an exercise has no hidden tests, or its worked function is not one like its stub.
     """
     source = copy.deepcopy(notebook)
-    exercise = check = None
+    source.cells = [cell for cell in source.cells if solutions.WORKED not in cell.metadata.get("tags", ())]
     for cell in source.cells:
         tags = cell.metadata.get("tags", ())
-        if cell.cell_type == "markdown":
+        if solutions.HINTS in tags:
+            cell.source = re.sub(r"\n*\[Worked solution\]\(#.*\)$", "", cell.source)
+        elif cell.cell_type == "markdown":
             cell.source = LINK.sub(r"\1", cell.source)
         elif "exercise" in tags:
-            exercise, name, points = cell, cell.metadata.ex.id, cell.metadata.ex.points
-        elif "check" in tags:
-            check = cell
-        elif "solution" in tags:
+            name, points = cell.metadata.ex.id, cell.metadata.ex.points
             if name not in tests:
                 raise ClassroomError(f"{name} has no hidden tests in src/classroom/hidden.")
-            exercise.source = _with_solution(exercise.source, cell.source, name)
-            exercise.metadata.nbgrader = _role(name, solution=True)
-            check.source += _hidden_region(name, tests[name])
-            check.metadata.nbgrader = _role(f"check_{name}", grade=True, locked=True, points=points)
-            cell.source = f'{name} = use("{name}", {name})'
+            cell.source = _with_solution(cell.source, solutions.source(notebook, name), name)
+            cell.metadata.nbgrader = _role(name, solution=True)
+        elif "check" in tags:
+            own = f'{name} = use("{name}", {name}, handed_out=True)'
+            cell.source = f'check("{name}", {name}){_hidden_region(name, tests[name])}\n{own}'
+            cell.metadata.nbgrader = _role(f"check_{name}", grade=True, locked=True, points=points)
     return source
 
 
@@ -121,7 +121,9 @@ def _with_solution(stub: str, solution: str, name: str) -> str:
     (asked,) = (node for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef))
     functions = [node for node in ast.parse(solution).body if isinstance(node, ast.FunctionDef)]
     if len(functions) != 1 or [a.arg for a in functions[0].args.args] != [a.arg for a in asked.args.args]:
-        raise ClassroomError(f"the solution of {name} is not one function with the arguments of its stub.")
+        raise ClassroomError(
+            f"the worked solution of {name} is not one function with the arguments of its stub."
+        )
     body = functions[0].body
     lines = "\n".join(solution.split("\n")[body[0].lineno - 1 : body[-1].end_lineno])
     region = f"    ### BEGIN SOLUTION\n{lines}\n    ### END SOLUTION"
@@ -190,10 +192,12 @@ def worked_solutions(source: NotebookNode) -> str:
 
 
 def limit_hints(notebook: NotebookNode, most: int) -> None:
-    """Let the cell that imports `hint` say how many an exercise has at most: without this cell there are none."""
+    """Leave each exercise so many hints at most."""
     for cell in notebook.cells:
-        if re.search(r"^from posenc.lesson.exercises import .*\bhint\b", cell.source, re.MULTILINE):
-            cell.source = f'import os\n\n{cell.source}\n\nos.environ["POSENC_HINTS"] = "{most}"'
+        if solutions.HINTS in cell.metadata.get("tags", ()):
+            found = re.findall(r"<details>.*?</details>", cell.source, re.DOTALL)
+            cell.source = "\n\n".join(found[:most])
+    notebook.cells = [cell for cell in notebook.cells if cell.cell_type != "markdown" or cell.source]
 
 
 def assignment(
@@ -217,7 +221,7 @@ def assignment(
     generate(classroom, name)
     release = classroom / "release" / name
     if worked:
-        notebooks.write(release / f"{WORKED}.py", worked_solutions(notebooks.read(source)))
+        notebooks.write(release / f"{HANDED_OUT}.py", worked_solutions(notebooks.read(source)))
     if hints is not None:
         students = notebooks.read(release / path.name)
         limit_hints(students, hints)
@@ -240,7 +244,7 @@ def main(arguments: list[str]) -> None:
     except (ClassroomError, notebooks.BuildError) as error:
         sys.exit(str(error))
     source = release.parents[1] / "source" / path.stem
-    handed_out = f", with the worked functions in {WORKED}.py" if given.worked else ""
+    handed_out = f", with the worked functions in {HANDED_OUT}.py" if given.worked else ""
     print(f"for students     {release}, and {release.name}.zip beside it{handed_out}")
     print(f"for the teacher  {source}{', kept as it was: delete it to start anew' if kept else ''}")
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from classroom.release import WORKED, ClassroomError
+from classroom.release import ClassroomError
+from posenc.lesson.exercises import HANDED_OUT
 
 BIGGEST = 20_000_000  # bytes of a submitted notebook or of the files beside it
 MOST = 5_000  # files and folders, or cells
@@ -31,7 +32,7 @@ class Submission:
         for path in self.beside if self.notebook else ():
             if path != self.notebook and path.is_relative_to(self.notebook.parent):
                 inside = path.relative_to(self.notebook.parent)
-                if WORKED not in {part.partition(".")[0] for part in inside.parts}:
+                if HANDED_OUT not in {part.partition(".")[0] for part in inside.parts}:
                     yield str(inside), path
 
     def fingerprint(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from nbformat import NotebookNode
 
-SHOWING = {"print", "display", "claim", "check", "hint"}  # calls that change nothing
+SHOWING = {"print", "display", "claim", "check"}  # calls that change nothing
 
 
 def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
@@ -23,7 +23,10 @@ def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
         cells: of the whole notebook.
         graded: numbers of the cells that give marks.
     """
-    names = [(defined(cell.source), used(cell.source)) if runs(cell) else (set(), set()) for cell in cells]
+    names = [
+        (defined(cell.source), used(cell.source)) if cell.cell_type == "code" else (set(), set())
+        for cell in cells
+    ]
     wanted = [*graded, *(number for number, (defines, _) in enumerate(names) if "*" in defines)]
     found = set()
     while wanted:
@@ -61,23 +64,20 @@ def untrained_cells(cells: list[NotebookNode]) -> list[int]:
     return kept
 
 
-def runs(cell: NotebookNode) -> bool:
-    """Whether it is code that may define something: a cell of `use` only chooses between answer and solution."""
-    return cell.cell_type == "code" and not re.search(
-        r"^(\w+) = use\(\"\1\", \1\b", cell.source, re.MULTILINE
-    )
-
-
 @functools.lru_cache(4096)
 def defined(source: str) -> frozenset[str]:
-    """The names that a cell gives a value; "*" for those of `from module import *` or `%run`."""
+    """The names that a cell gives a value; "*" for those of `from module import *` or `%run`.
+
+    `f = use("f", f)` gives none: it only chooses between the answer and the worked solution.
+    """
     tree, table = _parsed(source)
     if table is None:
         return frozenset()
     symbols = table.get_symbols()
     names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
+    chosen = re.findall(r"^(\w+) = use\(\"\1\", \1\b", source, re.MULTILINE)
     stars = re.search(r"^\s*from .* import \*|^\s*%run\b", source, re.MULTILINE)
-    return frozenset(names | set(_changed(tree)) | ({"*"} if stars else set()))
+    return frozenset((names | set(_changed(tree)) | ({"*"} if stars else set())) - {*chosen})
 
 
 @functools.lru_cache(4096)

@@ -14,6 +14,7 @@ from nbformat import NotebookNode, v4
 from posenc.lesson.claims import Claim, parse
 
 TAG = "claims-index"
+TITLE = "## All claims of this chapter"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def index(claims: Iterable[Stored]) -> str:
     if not sections:
         return ""
     count = sum(map(len, sections.values()))
-    lines = ["<details>", f"<summary>All claims of this chapter ({count}), with what was measured</summary>"]
+    lines = [TITLE, "", "<details>", f"<summary>{count}, with what was measured</summary>"]
     for heading, sentences in sections.items():
         lines += ["", f"**[{_plain(heading)}](#{anchor(heading)})**", ""]
         for cases in sentences.values():

@@ -152,8 +152,10 @@ def imported_files(sources: Iterable[str]) -> list[Path]:
     finder = ModuleFinder([str(PACKAGE.parent)])
     for source in sources:
         finder.scan_code(compile(_tree(source), "cell", "exec"), finder.add_module("__main__"))
-    files = (Path(module.__file__) for module in finder.modules.values() if module.__file__)
-    return sorted(path for path in files if path.is_relative_to(PACKAGE))
+    files = {Path(module.__file__) for module in finder.modules.values() if module.__file__}
+    # `use` takes from beside the exercises.
+    files |= {path.with_name("worked.py") for path in files if path.name == "exercises.py"}
+    return sorted(path for path in files if path.is_relative_to(PACKAGE) and path.exists())
 
 
 def _essence(source: str) -> str:

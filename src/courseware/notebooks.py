@@ -32,6 +32,7 @@ from PIL import Image
 
 from courseware.index import with_index
 from courseware.keep import fingerprint, keep
+from courseware.solutions import FOLDED, with_solutions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CELL_SECONDS = 1200  # that a cell may take: a last stop, ten times what the longest needs
@@ -181,8 +182,8 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
 
 
 def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
-    """What the course uses: tags, exercises, and solutions that start folded."""
-    kept = {key: metadata[key] for key in ("tags", "ex") if metadata.get(key)}
+    """What the course uses: tags, exercises, and cells and sections that start folded."""
+    kept = {key: metadata[key] for key in ("tags", "ex", FOLDED) if metadata.get(key)}
     if metadata.get("jupyter", {}).get("source_hidden"):
         kept["jupyter"] = {"source_hidden": True}
     return nbformat.from_dict(kept)
@@ -242,24 +243,6 @@ def _png(image: Image.Image) -> bytes:
     return file.getvalue()
 
 
-# ------------------------------------------------------------------ solve
-
-
-def solve(notebook: NotebookNode) -> NotebookNode:
-    """A copy in which the solution of every exercise stands in its stub, as if a learner had written it."""
-    solved = copy.deepcopy(notebook)
-    exercise = None
-    for cell in solved.cells:
-        tags = cell.metadata.get("tags", ())
-        if "exercise" in tags:
-            exercise = cell
-        elif "solution" in tags:
-            name = exercise.metadata.ex.id
-            worked = re.sub(rf"^{name} = use\(.*\)$", "", cell.source, flags=re.MULTILINE)
-            exercise.source = re.sub(rf"\b{name}_solution\b", name, worked).rstrip()
-    return solved
-
-
 # ------------------------------------------------------------------ build
 
 
@@ -292,12 +275,14 @@ def write(path: Path, content: str) -> None:
 
 
 def build(path: Path) -> None:
-    """Execute one notebook and store it in normal form with the index of its claims, or leave it as it was.
+    """Execute one notebook and store it in normal form, or leave it as it was.
+
+    Its hints, its worked solutions and the index of its claims are written anew.
 
     What is stored stays where it says the same and the code is the same, unless FRESH=1 is in the environment.
     """
     old = read(path)
-    new = normalise(execute(old, folder=path.parent))
+    new = with_solutions(normalise(execute(old, folder=path.parent)))
     new.metadata["posenc"] = {"code": fingerprint(new)}
     if new.metadata.posenc == old.metadata.get("posenc") and os.environ.get("FRESH") != "1":
         new = keep(normalise(old), new)

@@ -24,6 +24,7 @@ from classroom.marks import failure, no_mark, write_marks
 from classroom.release import ClassroomError
 from classroom.submissions import Submission
 from courseware import install, notebooks
+from courseware.solutions import solved
 
 closed_in = grade._closed
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +57,7 @@ def answered(released, answers):
 
 def answers_of(chapter):
     """For each exercise its cell as one who solved it leaves it."""
-    cells = notebooks.solve(notebooks.read(chapter)).cells
+    cells = solved(notebooks.read(chapter)).cells
     return {cell.metadata.ex.id: cell.source for cell in cells if "exercise" in cell.metadata.get("tags", ())}
 
 
@@ -90,6 +91,26 @@ ONE_CELL = {
         UNPERMUTE + "raise ValueError('hidden test seen' if 'test_unpermute(' in In[-1] else 'no')",
         8,
     ),
+    "worked solution imported": ("from posenc.chapters.permutation_invariance.worked import unpermute", 8),
+    "worked solution found by its path": (
+        UNPERMUTE
+        + "import importlib.util, posenc\n"
+        + "    path = posenc.__path__[0] + '/chapters/permutation_invariance/worked.py'\n"
+        + "    spec = importlib.util.spec_from_file_location('mine', path)\n"
+        + "    module = importlib.util.module_from_spec(spec)\n"
+        + "    spec.loader.exec_module(module)\n"
+        + "    return module.unpermute(layer, x, p)",
+        8,
+    ),
+    "worked solutions looked for everywhere": (
+        UNPERMUTE
+        + "import os, sys\n"
+        + "    tops = [*sys.path, 'COURSE', '/proc/self/cwd']\n"
+        + "    files = {name for top in tops for _, _, names in os.walk(top) for name in names}\n"
+        + "    found = [name for name in files if name.startswith('worked.')]\n"
+        + "    raise ValueError(f'{len(found)} of the solutions, {\"attention.py\" in files}')",
+        8,
+    ),
     "spy": (
         UNPERMUTE
         + "import os\n    seen = sum(len(names) for top in ('CLASSROOM', 'FROM') for _, _, names in os.walk(top))\n"
@@ -111,7 +132,8 @@ def submit(folder, released):
     add("blank", released, 0)
     add("correct", answered(released, answers), 10)
     for name, (source, mark) in ONE_CELL.items():
-        source = source.replace("CLASSROOM", str(folder.parent / "classroom")).replace("FROM", str(folder))
+        for word, place in (("CLASSROOM", folder.parent / "classroom"), ("FROM", folder), ("COURSE", ROOT)):
+            source = source.replace(word, str(place))
         add(name, answered(released, answers | {"unpermute": source}), mark)
     (folder / "own helper module").mkdir()
     (folder / "own helper module.ipynb").rename(folder / "own helper module" / "renamed by the student.ipynb")
@@ -221,6 +243,9 @@ REASONS = {
     "correct": "",
     "worked solutions imported": "unpermute: ModuleNotFoundError: No module named 'worked_solutions'",
     "worked solutions beside a blank": "unpermute: not attempted yet",
+    "worked solution imported": "No module named 'posenc.chapters.permutation_invariance.worked'",
+    "worked solution found by its path": "No such file or directory",
+    "worked solutions looked for everywhere": "0 of the solutions, True",
     "loop in a function": f"unpermute: it ran longer than {CELL_SECONDS} s",
     "no interrupt": f"unpermute: it ran longer than {CELL_SECONDS} s and could not be interrupted",
     "syntax error": "unpermute: SyntaxError",
@@ -281,7 +306,9 @@ def test_moodles_zip_is_graded_and_its_worksheet_filled(graded, classroom_python
             archive.writestr(f"{name}_{len(name)}_assignsubmission_file_/{CHAPTER.name}", text)
         archive.writestr("bomb_9_assignsubmission_file_/a.ipynb", bytes(submissions.BIGGEST + 1))
     sheet = "Identifier,Full name,Status,Grade,Last modified (grade)\n"
-    (tmp_path / "x.csv").write_text(sheet + "Participant 7,correct,on time,,-\nParticipant 5,wrong,1 day late,,-\n")
+    (tmp_path / "x.csv").write_text(
+        sheet + "Participant 7,correct,on time,,-\nParticipant 5,wrong,1 day late,,-\n"
+    )
     command = [classroom_python, "-m", "classroom.grade", "1", tmp_path / "x.zip"]
     command += ["--classroom", tmp_path / "classroom"]
     shutil.copytree(base / "classroom" / "source", tmp_path / "classroom" / "source")
@@ -444,11 +471,15 @@ def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, isolate
     assert grade.kept_from(isolated).startswith(words)
 
 
-def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(tmp_path, template, monkeypatch):
+def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(
+    tmp_path, template, monkeypatch
+):
     closed = tmp_path / "closed"
     (closed / "venv" / "bin").mkdir(parents=True)
     closed.chmod(0o700)
-    monkeypatch.setattr(grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)])
+    monkeypatch.setattr(
+        grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)]
+    )
     monkeypatch.setattr(grade.install, "VENV", str(closed / "venv"))
     monkeypatch.setattr(grade.os, "geteuid", lambda: 0)
     monkeypatch.setenv("SANDBOX", "none")
@@ -506,8 +537,7 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=5))
     deep = Submission("bob", None, trouble="Permission denied: secret")
     results = {
-        each.student: result
-        for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)
+        each.student: result for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)
     }
     assert results["ann"]["marks"] == results["bob"]["marks"] == {"check_one": [None, 1.0]}
     assert "Permission denied: secret" in results["bob"]["reason"]

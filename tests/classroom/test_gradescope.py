@@ -18,6 +18,7 @@ from classroom import grade, gradescope
 from classroom.marks import no_mark
 from classroom.release import ROOT, ClassroomError
 from courseware import install, notebooks
+from courseware.solutions import solved
 
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
 
@@ -138,9 +139,7 @@ def test_gradescope_gives_the_marks_that_make_grade_gives(classroom_python, fold
     unpack(tmp_path / "classroom" / "gradescope" / f"{CHAPTER.stem}.zip", folder)
     environments(folder / "source")
     answers = {
-        c.metadata.ex.id: c.source
-        for c in notebooks.solve(notebooks.read(CHAPTER)).cells
-        if "ex" in c.metadata
+        c.metadata.ex.id: c.source for c in solved(notebooks.read(CHAPTER)).cells if "ex" in c.metadata
     }
     released = nbformat.read(tmp_path / "classroom" / "release" / CHAPTER.stem / CHAPTER.name, 4)
     for cell in released.cells:

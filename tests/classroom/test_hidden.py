@@ -10,6 +10,7 @@ import torch
 
 from classroom import release
 from courseware import notebooks
+from courseware.solutions import solved
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ def hidden(path, name):
 def solutions(path):
     """The worked function of each exercise, by name, and its source."""
     names, sources = {"__name__": "notebook"}, {}
-    for cell in notebooks.solve(notebooks.read(path)).cells:
+    for cell in solved(notebooks.read(path)).cells:
         tags = cell.metadata.get("tags", ())
         if "exercise" in tags:
             exec(cell.source, names)
@@ -162,9 +163,7 @@ def test_the_marks_do_not_depend_on_chance(path):
 def statements(source):
     """The statements and returned expressions of a source, as Python writes them."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Return) and node.value:
-            yield ast.unparse(node.value)
-        elif isinstance(node, ast.Assign | ast.AugAssign):
+        if isinstance(node, ast.Return) and node.value or isinstance(node, ast.Assign | ast.AugAssign):
             yield ast.unparse(node.value)
 
 

@@ -3,7 +3,6 @@
 import ast
 import copy
 import importlib
-import os
 import re
 import subprocess
 import zipfile
@@ -20,6 +19,7 @@ from classroom.release import ClassroomError, teachers_source
 from courseware import notebooks
 from courseware.dependencies import needed_cells
 from courseware.index import anchor
+from courseware.solutions import with_solutions
 from posenc.lesson.exercises import Unanswered, check
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,9 +52,11 @@ def test_the_teachers_source_runs_and_holds_points(path):
         assert check.metadata.nbgrader.grade and check.metadata.nbgrader.points == stub.metadata.ex.points
         assert answer.source.count("### BEGIN SOLUTION") == answer.source.count("### END SOLUTION") == 1
         assert release.STUB not in answer.source
-        assert check.source.rstrip().endswith("### END HIDDEN TESTS")
+        assert check.source.endswith(f'### END HIDDEN TESTS\n{name} = use("{name}", {name}, handed_out=True)')
         assert f"\ntest_{name}({name})\n" in check.source
         ast.parse(answer.source), ast.parse(check.source)
+    assert not [cell for cell in source.cells if "worked" in tags(cell)]
+    assert "orked solution" not in "".join(cell.source for cell in source.cells if "hints" in tags(cell))
 
 
 @chapters
@@ -65,33 +67,47 @@ def test_the_chapter_itself_is_not_changed(path):
     assert chapter == before
 
 
-def one_exercise(solution="def twice_solution(x):\n    return 2 * x"):
+def one_exercise(stub="def unpermute(layer, x, p):\n", name="unpermute"):
+    imports = "from posenc.chapters.permutation_invariance import exercises"
     cells = [
-        v4.new_code_cell(f"def twice(x):\n    {release.STUB}", metadata={"tags": ["exercise"]}),
-        v4.new_code_cell('check("twice", twice)', metadata={"tags": ["check"]}),
+        v4.new_code_cell(imports),
+        v4.new_code_cell(f"{stub}    {release.STUB}", metadata={"tags": ["exercise"]}),
         v4.new_code_cell(
-            solution + '\n\n\ntwice = use("twice", twice, twice_solution)', metadata={"tags": ["solution"]}
+            f'check("{name}", {name})\n{name} = use("{name}", {name})', metadata={"tags": ["check"]}
         ),
     ]
-    cells[0].metadata.ex = nbformat.from_dict({"id": "twice", "points": 3})
-    return v4.new_notebook(cells=cells)
+    cells[1].metadata.ex = nbformat.from_dict({"id": name, "points": 3})
+    return with_solutions(v4.new_notebook(cells=cells))
 
 
-TEST = {"twice": "def twice(answer):\n    assert answer(4) == 8"}
+TEST = {"unpermute": "def unpermute(answer):\n    assert answer"}
 
 
 def test_source_of_a_small_exercise():
-    stub, check, chosen = teachers_source(one_exercise(), TEST).cells
-    assert stub.source == "def twice(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
-    assert check.source == (
-        'check("twice", twice)\n### BEGIN HIDDEN TESTS\nfrom builtins import *\n\n\n'
-        "def test_twice(answer):\n    assert answer(4) == 8\n\n\ntest_twice(twice)\n### END HIDDEN TESTS"
+    _, stub, check, hints = teachers_source(one_exercise(), TEST).cells
+    assert stub.source == (
+        "def unpermute(layer, x, p):\n    ### BEGIN SOLUTION\n"
+        "    return layer(x[p])[p.argsort()]\n    ### END SOLUTION"
     )
-    assert chosen.source == 'twice = use("twice", twice)'
+    assert check.source == (
+        'check("unpermute", unpermute)\n### BEGIN HIDDEN TESTS\nfrom builtins import *\n\n\n'
+        "def test_unpermute(answer):\n    assert answer\n\n\ntest_unpermute(unpermute)\n### END HIDDEN TESTS\n"
+        'unpermute = use("unpermute", unpermute, handed_out=True)'
+    )
+    assert hints.source.endswith("</details>") and hints.source.count("<details>") == 3
     plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
-    assert stub.metadata.nbgrader == plain | {"grade_id": "twice", "solution": True}
-    graded = {"grade_id": "check_twice", "grade": True, "locked": True, "points": 3}
+    assert stub.metadata.nbgrader == plain | {"grade_id": "unpermute", "solution": True}
+    graded = {"grade_id": "check_unpermute", "grade": True, "locked": True, "points": 3}
     assert check.metadata.nbgrader == plain | graded
+
+
+@pytest.mark.parametrize(("most", "left"), [(0, []), (1, [1]), (2, [1, 2]), (9, [1, 2, 3])])
+def test_hints_can_be_limited(most, left):
+    source = teachers_source(one_exercise(), TEST)
+    release.limit_hints(source, most)
+    texts = [cell.source for cell in source.cells if "hints" in tags(cell)]
+    assert len(texts) == (most > 0)
+    assert re.findall(r"<summary>Hint (\d)</summary>", "".join(texts)) == [*map(str, left)]
 
 
 @pytest.mark.parametrize(
@@ -150,16 +166,15 @@ def test_a_link_that_leads_nowhere_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("solution", "tests", "complaint"),
+    ("stub", "tests", "complaint"),
     [
-        ("def twice_solution(x):\n    return x", {}, "twice has no hidden tests"),
-        ("def twice_solution(x, y):\n    return x", TEST, "not one function with the arguments of its stub"),
-        ("def a(x): pass\ndef twice_solution(x):\n    return x", TEST, "not one function"),
+        ("def unpermute(layer, x, p):\n", {}, "unpermute has no hidden tests"),
+        ("def unpermute(x, p):\n", TEST, "not one function with the arguments of its stub"),
     ],
 )
-def test_what_cannot_be_released(solution, tests, complaint):
+def test_what_cannot_be_released(stub, tests, complaint):
     with pytest.raises(ClassroomError, match=complaint):
-        teachers_source(one_exercise(solution), tests)
+        teachers_source(one_exercise(stub), tests)
 
 
 def test_a_chapter_without_hidden_tests():
@@ -202,20 +217,6 @@ def test_what_a_teacher_changed_is_kept(tmp_path, monkeypatch):
     assert source.read_text() == changed
 
 
-@chapters
-def test_the_limit_of_hints_is_set_where_hint_is_imported(path, monkeypatch):
-    monkeypatch.setenv("POSENC_HINTS", "7")
-    notebook = notebooks.read(path)
-    before = [cell.source for cell in notebook.cells]
-    release.limit_hints(notebook, 1)
-    changed = [cell.source for old, cell in zip(before, notebook.cells, strict=True) if cell.source != old]
-    defining = [source for source in before if re.search(r"^from .* import .*\bhint\b", source, re.MULTILINE)]
-    assert len(changed) == len(defining) == 1 and defining[0] in changed[0]
-    lines = changed[0].splitlines()
-    exec("\n".join([lines[0], lines[-1]]))
-    assert os.environ["POSENC_HINTS"] == "1"
-
-
 # ----------------------------------------------------------------- release
 
 
@@ -243,13 +244,14 @@ def test_the_students_notebook_is_the_chapter_without_solutions(released, path):
     with zipfile.ZipFile(f"{folder}.zip") as archive:
         assert archive.read(path.name) == (folder / path.name).read_bytes()
     assert students.metadata == chapter.metadata
-    name = None
-    for cell, given in zip(chapter.cells, students.cells, strict=True):
-        name = cell.metadata.ex.id if "exercise" in tags(cell) else name
+    handed_out = [cell for cell in chapter.cells if "worked" not in tags(cell)]
+    for cell, given in zip(handed_out, students.cells, strict=True):
         wanted = copy.deepcopy(cell)
-        if "solution" in tags(cell):
-            wanted.source = f'{name} = use("{name}", {name})'
-        if cell.cell_type == "markdown":
+        if "check" in tags(cell):
+            wanted.source = re.sub(r"(use\(.*)\)$", r"\1, handed_out=True)", wanted.source)
+        if "hints" in tags(cell):
+            wanted.source = wanted.source.rpartition("\n\n[Worked solution]")[0]
+        elif cell.cell_type == "markdown":
             wanted.source = release.LINK.sub(r"\1", wanted.source)
         given.metadata.pop("nbgrader", None)
         assert given == wanted
@@ -278,44 +280,39 @@ def test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_the
 
 
 @pytest.mark.slow
-def test_in_a_kernel_the_notebook_finds_the_worked_functions_and_keeps_to_the_limit(tmp_path, monkeypatch):
+def test_in_a_kernel_the_notebook_finds_the_worked_functions(tmp_path, monkeypatch):
     monkeypatch.delenv("POSENC_STRICT", raising=False)
-    monkeypatch.delenv("POSENC_HINTS", raising=False)
     source = teachers_source(notebooks.read(CHAPTERS[0]), release.hidden_tests(CHAPTERS[0]))
     (tmp_path / "worked_solutions.py").write_text(release.worked_solutions(source))
-    release.limit_hints(source, 1)
-    imports = next(cell.source for cell in source.cells if "POSENC_HINTS" in cell.source)
+    choose = 'unpermute = use("unpermute", unpermute, handed_out=True)'
     cells = [
-        imports,
+        next(cell.source for cell in source.cells if "import exercises" in cell.source),
         f"def unpermute(layer, x, p):\n    {release.STUB}",
-        'hint("unpermute")\nhint("unpermute")',
-        'unpermute = use("unpermute", unpermute)',
-        'unpermute = use("unpermute", unpermute)',
+        choose,
+        choose,
         "unpermute(lambda rows: 2 * rows, torch.arange(3), torch.tensor([1, 2, 0])).tolist()",
         'check("unpermute", unpermute)',
     ]
     made = notebooks.execute(v4.new_notebook(cells=[*map(v4.new_code_cell, cells)]), folder=tmp_path)
     shown = ["".join(o.get("text", "") or o.data["text/plain"] for o in cell.outputs) for cell in made.cells]
-    assert shown[2].startswith("Hint 1 of 1: ") and shown[2].endswith("gives at most 1 for an exercise.\n")
-    assert shown[3] == shown[4] == "The chapter goes on with the worked unpermute.\n"
-    assert shown[5] == "[0, 2, 4]"
-    assert shown[6] == "○ unpermute: this is the worked solution; run your own cell first\n"
+    assert shown[2] == shown[3] == "The chapter goes on with the worked unpermute.\n"
+    assert shown[4] == "[0, 2, 4]"
+    assert shown[5] == "○ unpermute: this is the worked solution; run your own cell first\n"
 
 
 @pytest.mark.slow
 @chapters
 def test_what_is_not_attempted_says_so_where_it_is_needed(released, path, capsys):
     students = notebooks.read(released / "release" / path.stem / path.name)
-    chosen = [number for number, cell in enumerate(students.cells) if "solution" in tags(cell)]
     checks = [number for number, cell in enumerate(students.cells) if {"check", "exercise"} & {*tags(cell)}]
     learner = {"__name__": "learner"}
-    for number in sorted(needed_cells(students.cells, checks) | {*chosen}):
+    for number in sorted(needed_cells(students.cells, checks)):
         with suppress(Unanswered):
             exec(students.cells[number].source, learner)
     shown = capsys.readouterr().out
+    assert "goes on" not in shown
     for name in exercises(students):
-        goes_on = f"The chapter goes on with your {name}, which is not right yet: not attempted yet.\n"
-        assert f"○ {name}: not attempted yet\n{goes_on}" in shown
+        assert f"○ {name}: not attempted yet\n" in shown
         with pytest.raises(Unanswered, match=f"needs {name}, which is still open"):
             learner[name]()
 

@@ -1,4 +1,4 @@
-"""Execute, normalise and solve, on small notebooks made here."""
+"""Execute and normalise, on small notebooks made here."""
 
 import base64
 import copy
@@ -14,7 +14,7 @@ from nbformat import v4
 from PIL import Image, PngImagePlugin
 
 from courseware import keep, notebooks
-from courseware.notebooks import BuildError, execute, normalise, solve, text
+from courseware.notebooks import BuildError, execute, normalise, text
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -170,6 +170,7 @@ def test_metadata_keeps_only_what_the_course_uses():
             "tags": ["exercise"],
             "ex": {"id": "a", "points": 1},
             "scrolled": True,
+            "jp-MarkdownHeadingCollapsed": True,
             "jupyter": {"source_hidden": True, "outputs_hidden": True},
         }
     )
@@ -178,6 +179,7 @@ def test_metadata_keeps_only_what_the_course_uses():
     assert normal.cells[0].metadata == {
         "tags": ["exercise"],
         "ex": {"id": "a", "points": 1},
+        "jp-MarkdownHeadingCollapsed": True,
         "jupyter": {"source_hidden": True},
     }
     assert normal.cells[1].metadata == {}
@@ -318,34 +320,6 @@ class TestPictures:
         picture(normal).save(file, "PNG", pnginfo=chunks)
         assert picture(normal).mode == "P"
         assert self.normal(base64.b64encode(file.getvalue()).decode()) == normal
-
-
-# ------------------------------------------------------------------ solve
-
-
-def exercise(name="three_cycle"):
-    stub = v4.new_code_cell(f'def {name}(x):\n    raise NotImplementedError("your turn")')
-    stub.metadata = nbformat.from_dict({"tags": ["exercise"], "ex": {"id": name, "points": 2}})
-    check = v4.new_code_cell(f'check("{name}", {name})', metadata={"tags": ["check"]})
-    solution = v4.new_code_cell(
-        f"# not my_{name}_solution\nshift = 2\ndef {name}_solution(x):\n    return x and {name}_solution(x - 1) + shift\n\n"
-        f'{name} = use("{name}", {name}, {name}_solution)'
-    )
-    solution.metadata = nbformat.from_dict({"tags": ["solution"], "jupyter": {"source_hidden": True}})
-    return [stub, check, solution]
-
-
-def test_solve_puts_the_solution_into_its_stub():
-    original = notebook(*exercise("cycle"), *exercise("three_cycle"))
-    before = copy.deepcopy(original)
-    solved = solve(original)
-    assert original == before
-    assert (
-        solved.cells[0].source
-        == "# not my_cycle_solution\nshift = 2\ndef cycle(x):\n    return x and cycle(x - 1) + shift"
-    )
-    assert solved.cells[3].source.startswith("# not my_three_cycle_solution\nshift = 2\ndef three_cycle(x):")
-    assert [solved.cells[index] for index in (1, 2, 4, 5)] == [before.cells[index] for index in (1, 2, 4, 5)]
 
 
 # ------------------------------------------------------------------ build

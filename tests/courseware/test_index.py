@@ -53,8 +53,10 @@ def test_the_index_is_folded_and_by_section():
     made = with_index(chapter())
     assert (
         made.cells[-1].source
-        == """<details>
-<summary>All claims of this chapter (4), with what was measured</summary>
+        == """## All claims of this chapter
+
+<details>
+<summary>4, with what was measured</summary>
 
 **[2 Two tokens (A)](#2-Two-tokens-%28A%29)**
 

@@ -25,8 +25,9 @@ from pygments.formatters import HtmlFormatter
 
 from courseware import index
 from courseware.dependencies import needed_cells
-from courseware.notebooks import NOTEBOOKS, read, solve
+from courseware.notebooks import NOTEBOOKS, read
 from courseware.site.frames import frames
+from courseware.solutions import solved as with_answers
 from posenc.lesson.live import Live
 
 ROOT = NOTEBOOKS.parent
@@ -57,6 +58,9 @@ class Renderer(IPythonRenderer):
     def inline_math(self, body: str) -> str:
         return latex2mathml.converter.convert(body)
 
+    def block_html(self, html: str) -> str:
+        return super().block_html(html) if "<img" in html else html  # it would close a <details> before its text
+
     def heading(self, text: str, level: int, **attrs: object) -> str:
         anchor = unescape(re.sub("<.*?>", "", text)).replace(" ", "-")
         return f'<h{level} id="{escape(anchor)}">{text}</h{level}>\n'
@@ -86,7 +90,7 @@ def figures(notebook: NotebookNode, numbers: Iterable[int]) -> Iterator[Live]:
 
     The exercises are solved, and only the cells that the figures need are run, each once.
     """
-    solved = solve(notebook)
+    solved = with_answers(notebook)
     space = {"__name__": "__main__"}
     for needed in sorted(needed_cells(solved.cells, numbers)):
         cell = solved.cells[needed]

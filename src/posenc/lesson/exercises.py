@@ -1,13 +1,14 @@
-"""Exercises: `check` an answer, ask for a `hint`, `use` what works.
+"""Exercises: `check` an answer, `use` what works.
 
 A chapter's exercises are a module of its folder in `posenc.chapters`; importing it registers them. Each is a
 function that receives an `Answer` and calls `wrong("what the mistake is")` when it finds one. For an answer
-that is right in its own way it may return a word of its own.
+that is right in its own way it may return a word of its own. The functions of the module `worked` beside it, which
+have the exercises' names, are the worked solutions.
 """
 
 import copy
 import functools
-import importlib.util
+import importlib
 import inspect
 import math
 import os
@@ -20,6 +21,7 @@ import torch
 from IPython import get_ipython
 from torch import Tensor
 
+HANDED_OUT = "worked_solutions"  # the module that a teacher may put beside an assignment
 _COLOURS = {"✓": "\x1b[32m", "✗": "\x1b[31m"}  # green and red, as the page's theme has them
 
 
@@ -60,7 +62,7 @@ class Answer:
         copies = copy.deepcopy(inputs)
         try:
             result = self.function(*copies)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a learner's function may raise anything
+        except (Exception, SystemExit) as error:
             if isinstance(error, Unanswered) or (type(error), str(error)) == (
                 NotImplementedError,
                 "your turn",
@@ -152,16 +154,28 @@ class Exercise:
     hints: tuple[str, ...]
     well_done: str
 
+    @property
+    def worked(self) -> Callable | None:
+        """The worked function; None where its module is not there, as under grading."""
+        return _function(self._module_of_worked, self.name)
+
+    def is_worked(self, answer: Any) -> bool:
+        """Whether an answer is the worked function, the course's or the one that a teacher handed out."""
+        return getattr(answer, "__module__", None) in (self._module_of_worked, HANDED_OUT)
+
+    @property
+    def _module_of_worked(self) -> str:
+        return f"{self.checker.__module__.rpartition('.')[0]}.worked".removeprefix(".")
+
 
 _exercises: dict[str, Exercise] = {}
-_hints_given: dict[str, int] = {}
 
 
 def exercise(*hints: str, well_done: str = "") -> Callable:
     """Make an exercise of a checker; the exercise has the checker's name.
 
     Args:
-        hints: from faint to plain; examples in them are doctests and are run by the tests.
+        hints: Markdown, from faint to plain; examples in them are doctests and are run by the tests.
         well_done: printed after the tick.
 
     Raises:
@@ -187,62 +201,61 @@ def check(name: str, answer: Any) -> None:
     Raises:
         KeyError: there is no exercise of this name.
     """
-    verdict, line = _judge(_find(name), answer)
+    verdict, line = _judge(find(name), answer)
     print(verdict, _coloured(verdict, f"{name}{line}"))
-    if verdict != "✓" and os.environ.get("POSENC_STRICT") == "1":
+    if verdict != "✓" and _graded():
         raise AssertionError(f"{name}{line}")
 
 
-def hint(name: str) -> None:
-    """Print one more hint each time, at most POSENC_HINTS for an exercise where that is in the environment.
+def use(name: str, answer: Any, *, handed_out: bool = False) -> Any:
+    """The learner's function if it passes its check, otherwise the worked one, and a line that says so.
+
+    Args:
+        name: of the exercise.
+        answer: the learner's function.
+        handed_out: whether the notebook is an assignment. Then the answer stays what it is. While it is not attempted,
+            a cell that calls it says so in one line; or the worked function takes its place, where the teacher has
+            put `worked_solutions.py` beside the notebook. Under grading no function takes its place.
 
     Raises:
         KeyError: there is no exercise of this name.
     """
-    hints = _find(name).hints
-    given, limit = _hints_given.get(name, 0), os.environ.get("POSENC_HINTS")
-    most = len(hints) if limit is None else min(int(limit), len(hints))
-    if given < most:
-        _hints_given[name] = given + 1
-        print(f"Hint {given + 1} of {most}: {hints[given]}")
-    elif most < len(hints):
-        print(f"No more hints for {name}: this notebook gives at most {most} for an exercise.")
-    else:
-        print(
-            f"No more hints for {name}. In the course's own notebook, the worked solution is in the folded cell "
-            "below the check."
-        )
-
-
-def use(name: str, answer: Any, solution: Callable | None = None) -> Any:
-    """The learner's function if it passes its check, otherwise the worked one.
-
-    A notebook that was handed out as an assignment passes no solution. Then the answer stays what it is, and while
-    it is not attempted, a cell that calls it says so in one line; or the worked function takes its place, where the
-    teacher has handed out `worked_solutions.py` beside the notebook.
-
-    Raises:
-        KeyError: there is no exercise of this name.
-    """
-    sign, line = _judge(_find(name), answer)
-    if sign == "○" and solution is None:
-        solution = _handed_out(name)
-    if sign == "✓" or solution is None:
-        print(
-            f"The chapter goes on with your {name}"
-            + ("." if sign == "✓" else f", which is not right yet{line}.")
-        )
+    asked = find(name)
+    sign, _ = _judge(asked, answer)
+    if sign == "✓":
+        return answer
+    worked = None
+    if not _graded():
+        worked = (_function(HANDED_OUT, name) if sign == "○" else None) if handed_out else asked.worked
+    if worked is None:
         return _open(name, answer) if sign == "○" and callable(answer) else answer
     print(f"The chapter goes on with the worked {name}.")
-    solution.is_the_worked_solution = True
-    return solution
+    return worked
 
 
-def _handed_out(name: str) -> Callable | None:
-    """The worked function from a module beside the notebook, if there is one. Where marks are given there is none."""
-    if os.environ.get("POSENC_STRICT") == "1" or not importlib.util.find_spec("worked_solutions"):
+def find(name: str) -> Exercise:
+    """The exercise of this name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    if name not in _exercises:
+        raise KeyError(f"no exercise is called {name!r}; there are {', '.join(_exercises)}")
+    return _exercises[name]
+
+
+def _graded() -> bool:
+    return os.environ.get("POSENC_STRICT") == "1"
+
+
+def _function(module: str, name: str) -> Callable | None:
+    """A module's function, if there is this module."""
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):  # something that the module imports is missing
+            raise
         return None
-    return getattr(importlib.import_module("worked_solutions"), name, None)
 
 
 def _open(name: str, stub: Callable) -> Callable:
@@ -260,7 +273,7 @@ def _judge(asked: Exercise, answer: Any) -> tuple[str, str]:
     try:
         if not callable(answer):
             wrong(f"pass the function itself, {asked.name}, not {_describe(answer)}")
-        if getattr(answer, "is_the_worked_solution", False):
+        if asked.is_worked(answer):
             return "○", ": this is the worked solution; run your own cell first"
         with torch.random.fork_rng(devices=[]):
             word = asked.checker(Answer(answer)) or asked.well_done
@@ -274,12 +287,6 @@ def _judge(asked: Exercise, answer: Any) -> tuple[str, str]:
 def _coloured(sign: str, words: str) -> str:
     """The words in the colour of their sign where a notebook shows them, and elsewhere as they are."""
     return f"{_COLOURS[sign]}{words}\x1b[0m" if sign in _COLOURS and get_ipython() else words
-
-
-def _find(name: str) -> Exercise:
-    if name not in _exercises:
-        raise KeyError(f"no exercise is called {name!r}; there are {', '.join(_exercises)}")
-    return _exercises[name]
 
 
 def _first_line(error: BaseException) -> str:

@@ -72,12 +72,14 @@ def a_page(*cells, **more):
 
 
 def test_a_page_has_its_sections_and_its_solutions_folded():
-    solution = v4.new_code_cell("def turn_solution(): pass", metadata={"tags": ["solution"]}, id="abc")
+    solution = v4.new_markdown_cell(
+        "### Solution\n\n<details>\n<summary>Show</summary>\n\n```python\nturn\n```\n\n</details>", id="abc"
+    )
     html = a_page(solution, v4.new_code_cell("2 < 3", id="def"))
     assert html.startswith("<!DOCTYPE html>") and "<title>A title</title>" in html
     assert re.findall('<li><a href="(.*?)">', html) == ["#First", "#Second"]
-    folded = re.search('<details class="solution">(.*?)</details>', html, re.DOTALL)[1]
-    assert 'id="cell-id=abc"' in folded and "turn_solution" in folded
+    folded = re.search("<details>\\s*<summary>Show</summary>(.*?)</details>", html, re.DOTALL)[1]
+    assert "turn" in folded and "<pre>" in folded
     assert 'id="cell-id=def"' not in folded and 'id="cell-id=def"' in html
 
 
@@ -90,22 +92,26 @@ def test_a_cell_that_moves_shows_a_figure_with_controls():
 
 def test_a_figure_is_made_by_the_cells_that_it_needs():
     cells = [
+        v4.new_code_cell("from posenc.chapters.permutation_invariance import exercises"),
         v4.new_code_cell("from posenc.lesson.live import Live, canvas"),
         v4.new_code_cell("raise ValueError('not needed')"),
         v4.new_code_cell(
-            "def alt():\n    raise NotImplementedError", metadata={"tags": ["exercise"], "ex": {"id": "alt"}}
+            "def failing_twin(tokens):\n    raise NotImplementedError",
+            metadata={"tags": ["exercise"], "ex": {"id": "failing_twin"}},
         ),
         v4.new_code_cell(
-            'def alt_solution():\n    return "A blank."\n\n\nalt = use("alt", alt, alt_solution)',
-            metadata={"tags": ["solution"]},
+            'check("failing_twin", failing_twin)\nfailing_twin = use("failing_twin", failing_twin)',
+            metadata={"tags": ["check"]},
         ),
-        v4.new_code_cell("blank = Live(canvas(), print, moving={}, controls={}, alt=alt())\nblank"),
+        v4.new_code_cell(
+            "blank = Live(canvas(), print, moving={}, controls={}, alt=' '.join(failing_twin(['b', 'a', 'c'])))\nblank"
+        ),
     ]
-    (made,) = pages.figures(v4.new_notebook(cells=cells), [4])
-    assert made.alt == "A blank."
-    cells[-1].source = "Live(canvas(), print, moving={}, controls={}, alt=alt())"
-    (made,) = pages.figures(v4.new_notebook(cells=cells), [4])
-    assert made.alt == "A blank."
+    (made,) = pages.figures(v4.new_notebook(cells=cells), [5])
+    assert made.alt == "a b c"
+    cells[-1].source = cells[-1].source.removeprefix("blank = ").removesuffix("\nblank")
+    (made,) = pages.figures(v4.new_notebook(cells=cells), [5])
+    assert made.alt == "a b c"
 
 
 def test_a_cell_that_two_figures_need_is_run_once():

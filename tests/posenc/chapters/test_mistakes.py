@@ -7,13 +7,12 @@ What is planted stands in the module of the chapter: PLANTED has (exercise, answ
 import ast
 import doctest
 import importlib
+import inspect
 import re
-from pathlib import Path
 
 import pytest
-from planted import CHAPTERS, failing_hints, planted, unmet, verdict
+from planted import CHAPTERS, as_answer, failing_hints, planted, unmet, verdict
 
-from courseware import notebooks
 from posenc.lesson import exercises
 
 MODULES = {chapter: planted(chapter) for chapter in CHAPTERS}
@@ -55,13 +54,34 @@ def test_hints_show_what_they_promise(name):
     assert failing_hints(name) == 0
 
 
-def worked_functions():
-    """exercise → the tree of its worked function, of all chapters."""
-    for path in sorted((Path(__file__).resolve().parents[3] / "notebooks").glob("[0-9]*.ipynb")):
-        for cell in notebooks.read(path).cells:
-            if "solution" in cell.metadata.get("tags", ()):
-                (function,) = (n for n in ast.parse(cell.source).body if isinstance(n, ast.FunctionDef))
-                yield function.name.removesuffix("_solution"), function
+@pytest.mark.parametrize("name", NAMES)
+def test_the_worked_function_passes_its_check_where_marks_are_given(name, monkeypatch, capsys):
+    monkeypatch.setenv("POSENC_STRICT", "1")
+    assert verdict(capsys, name, as_answer(exercises.find(name).worked)).startswith("✓")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_worked_function_itself_earns_no_tick(name, monkeypatch, capsys):
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    worked = exercises.find(name).worked
+    assert verdict(capsys, name, worked) == f"○ {name}: this is the worked solution; run your own cell first"
+    assert exercises.use(name, None) is worked
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_has_a_worked_function_for_each_exercise_and_no_other(chapter):
+    asked = {
+        name
+        for name in NAMES
+        if exercises.find(name).checker.__module__ == f"posenc.chapters.{chapter}.exercises"
+    }
+    module = importlib.import_module(f"posenc.chapters.{chapter}.worked")
+    written = {
+        name
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__
+    }
+    assert written == asked
 
 
 class Form(ast.NodeTransformer):
@@ -107,17 +127,13 @@ def form(node):
     return ast.unparse(Form().visit(ast.parse(ast.unparse(node), mode="eval")))
 
 
-WORKED = dict(worked_functions())
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_no_hint_is_a_line_of_the_solution(name):
     """Neither as it stands there, nor a whole line or three steps of one with other names and numbers."""
-    written = {re.sub(r"\s", "", ast.unparse(part)) for part in parts(WORKED[name])}
-    lines = [node.value for node in ast.walk(WORKED[name]) if isinstance(node, ast.Assign | ast.Return)]
-    forms = {
-        form(part) for part in [*(line for line in lines if [*parts(line)]), *parts(WORKED[name], 3)]
-    } - {"_"}
+    worked = ast.parse(inspect.getsource(exercises.find(name).worked))
+    written = {re.sub(r"\s", "", ast.unparse(part)) for part in parts(worked)}
+    lines = [node.value for node in ast.walk(worked) if isinstance(node, ast.Assign | ast.Return)]
+    forms = {form(part) for part in [*(line for line in lines if [*parts(line)]), *parts(worked, 3)]} - {"_"}
     for hint in exercises._exercises[name].hints:
         assert not [code for code in written if code in re.sub(r"\s", "", hint)]
         for example in doctest.DocTestParser().get_examples(hint):

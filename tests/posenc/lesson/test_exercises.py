@@ -1,6 +1,7 @@
-"""check, hint and use: one clear line, whatever the answer is."""
+"""check and use: one clear line, whatever the answer is."""
 
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from posenc.lesson.exercises import (
     check,
     difference,
     exercise,
-    hint,
+    find,
     shown,
     use,
     wrong,
@@ -26,9 +27,7 @@ from posenc.lesson.exercises import (
 @pytest.fixture(autouse=True)
 def an_exercise(monkeypatch):
     monkeypatch.setattr(exercises, "_exercises", dict(exercises._exercises))
-    monkeypatch.setattr(exercises, "_hints_given", {})
     monkeypatch.delenv("POSENC_STRICT", raising=False)
-    monkeypatch.delenv("POSENC_HINTS", raising=False)
 
     @exercise("think", "1 + 1", well_done="so it is.")
     def double_it(answer: Answer) -> None:
@@ -220,40 +219,59 @@ def test_strict_raises_for_all_but_right_answers(answer, monkeypatch):
         check("double_it", answer)
 
 
-def test_hints_come_one_by_one_and_end(capsys):
-    for line in ("Hint 1 of 2: think", "Hint 2 of 2: 1 + 1", "No more hints", "No more hints"):
-        hint("double_it")
-        assert capsys.readouterr().out.startswith(line)
+def worked_double_it(x):
+    return 2 * x
 
 
-@pytest.mark.parametrize("most", [0, 1, 2, 9])
-def test_hints_can_be_limited(most, monkeypatch, capsys):
-    monkeypatch.setenv("POSENC_HINTS", str(most))
-    for _ in range(4):
-        hint("double_it")
-    given = [f"Hint {n + 1} of {min(most, 2)}: {['think', '1 + 1'][n]}" for n in range(min(most, 2))]
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[: len(given)] == given and len(lines) == 4
-    last = f"No more hints for double_it: this notebook gives at most {most} for an exercise."
-    assert all(line == last if most < 2 else line.startswith("No more hints") for line in lines[len(given) :])
+@pytest.fixture
+def worked(monkeypatch):
+    """The chapter's module of worked functions, beside the exercises of this file."""
+    module = types.ModuleType(find("double_it")._module_of_worked)
+    module.double_it = types.FunctionType(
+        worked_double_it.__code__, {"__name__": module.__name__}, "double_it"
+    )
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module.double_it
 
 
-def test_use_keeps_what_passes(capsys):
+def test_use_keeps_what_passes_and_says_nothing(worked, capsys):
     def mine(x):
         return x + x
 
-    def worked(x):
-        return 2 * x
+    assert use("double_it", mine) is mine
+    assert capsys.readouterr().out == ""
 
-    assert use("double_it", mine, worked) is mine
-    assert "goes on with your double_it" in capsys.readouterr().out
-    for answer in (stub, lambda x: x, None):
-        assert use("double_it", answer, worked) is worked
-        assert "goes on with the worked double_it" in capsys.readouterr().out
+
+@pytest.mark.parametrize("answer", [stub, lambda x: x, None])
+def test_the_chapter_goes_on_with_the_worked_function(answer, worked, capsys):
+    assert use("double_it", answer) is worked
+    assert capsys.readouterr().out == "The chapter goes on with the worked double_it.\n"
+
+
+def test_the_worked_function_earns_no_tick(worked, capsys):
+    for double_it in (use("double_it", stub), use("double_it", worked)):
+        capsys.readouterr()
+        check("double_it", double_it)
+        assert (
+            capsys.readouterr().out == "○ double_it: this is the worked solution; run your own cell first\n"
+        )
+
+
+def test_under_grading_no_worked_function_takes_the_answers_place(worked, monkeypatch, capsys):
+    def wrong_one(x):
+        return x
+
+    monkeypatch.setenv("POSENC_STRICT", "1")
+    assert use("double_it", wrong_one) is wrong_one
+    with pytest.raises(Unanswered, match="needs double_it, which is still open"):
+        use("double_it", stub)(21)
+    assert capsys.readouterr().out == ""
+    with pytest.raises(AssertionError, match="this is the worked solution"):
+        check("double_it", worked)
 
 
 @pytest.mark.parametrize(
-    "call", [lambda: check("nope", stub), lambda: hint("nope"), lambda: use("nope", stub, stub)]
+    "call", [lambda: check("nope", stub), lambda: use("nope", stub), lambda: find("nope")]
 )
 def test_an_unknown_name_lists_the_known_ones(call):
     with pytest.raises(KeyError, match="no exercise is called 'nope'; there are .*double_it"):
@@ -268,24 +286,28 @@ def test_two_exercises_cannot_share_a_name():
             pass
 
 
-def test_without_a_solution_the_answer_stays(capsys):
+@pytest.mark.parametrize("handed_out", [False, True])
+def test_without_a_worked_function_the_answer_stays(handed_out, capsys):
     def wrong_one(x):
         return x
 
-    assert use("double_it", wrong_one) is wrong_one
-    assert capsys.readouterr().out.startswith(
-        "The chapter goes on with your double_it, which is not right yet: "
-    )
-
-
-def test_an_open_exercise_says_so_where_it_is_needed(capsys):
-    still_open = use("double_it", stub)
-    assert capsys.readouterr().out.endswith(": not attempted yet.\n")
+    assert use("double_it", wrong_one, handed_out=handed_out) is wrong_one
+    still_open = use("double_it", stub, handed_out=handed_out)
     with pytest.raises(Unanswered, match="This cell needs double_it, which is still open") as raised:
         still_open(21)
     assert raised.value._render_traceback_() == [str(raised.value)]
+    assert capsys.readouterr().out == ""
     check("double_it", still_open)
     assert capsys.readouterr().out.startswith("○ double_it: not attempted")
+
+
+def test_in_an_assignment_the_chapters_worked_function_takes_nobodys_place(worked):
+    def wrong_one(x):
+        return x
+
+    assert use("double_it", wrong_one, handed_out=True) is wrong_one
+    with pytest.raises(Unanswered, match="needs double_it, which is still open"):
+        use("double_it", stub, handed_out=True)(21)
 
 
 @pytest.fixture
@@ -299,43 +321,39 @@ def handed_out(tmp_path, monkeypatch):
 
 
 def test_the_worked_function_that_was_handed_out_takes_the_place_of_an_open_answer(handed_out, capsys):
-    worked = use("double_it", stub)
+    worked = use("double_it", stub, handed_out=True)
     assert worked(21) == 42
     check("double_it", worked)
-    assert use("double_it", worked) is worked
+    assert use("double_it", worked, handed_out=True) is worked
     goes_on = "The chapter goes on with the worked double_it.\n"
     no_tick = "○ double_it: this is the worked solution; run your own cell first\n"
     assert capsys.readouterr().out == goes_on + no_tick + goes_on
+
+
+def test_a_broken_module_is_not_taken_for_none(handed_out, tmp_path):
+    (tmp_path / "worked_solutions.py").write_text("import no_such_module")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        use("double_it", stub, handed_out=True)
 
 
 def test_what_was_handed_out_replaces_no_answer_and_no_other_exercise(handed_out):
     def wrong_one(x):
         return x
 
-    assert use("double_it", wrong_one) is wrong_one
+    assert use("double_it", wrong_one, handed_out=True) is wrong_one
 
     def open_still():
         raise NotImplementedError("your turn")
 
     with pytest.raises(Unanswered, match="needs a_number, which is still open"):
-        use("a_number", open_still)()
+        use("a_number", open_still, handed_out=True)()
 
 
 def test_where_marks_are_given_nothing_was_handed_out(handed_out, monkeypatch):
     monkeypatch.setenv("POSENC_STRICT", "1")
     with pytest.raises(Unanswered, match="needs double_it, which is still open"):
-        use("double_it", stub)(21)
+        use("double_it", stub, handed_out=True)(21)
     assert "worked_solutions" not in sys.modules
-
-
-def test_the_worked_solution_earns_no_tick(capsys):
-    def worked(x):
-        return 2 * x
-
-    double_it = use("double_it", stub, worked)
-    capsys.readouterr()
-    check("double_it", double_it)
-    assert capsys.readouterr().out == "○ double_it: this is the worked solution; run your own cell first\n"
 
 
 def test_in_a_notebook_the_verdict_has_a_colour_and_its_sign_stays(monkeypatch, capsys):
