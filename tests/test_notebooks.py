@@ -24,7 +24,7 @@ from courseware.dependencies import defined, used
 from courseware.index import TAG as INDEX
 from courseware.index import missing, stored, with_index
 from courseware.solutions import HINTS, WORKED, source, with_solutions
-from posenc.lesson.claims import make
+from posenc.lesson.claims import bundle, make
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 TAGS = {"exercise", "check", "hints", "worked", "parameters", "take-along", "laboratory", "claims-index"}
@@ -278,8 +278,10 @@ def room_between(cells):
     """About how many pixels lie between the end of the first cell's question and the last cell's answer."""
     heights = [height(cell) for cell in cells[1:-1]]
     last = cells[-1]
-    above = [output for output in last.outputs if "Measured: " not in data(output, "text/plain")]
-    return sum(heights) + 16 * (last.source.count("\n") + 1) + sum(map(height_of_output, above))
+    shown = ["Measured: " in data(output, "text/plain") for output in last.outputs]
+    above = last.outputs[: shown.index(True)] if True in shown else last.outputs
+    padding = 10 * len(cells) + 30  # of the cells, and the question that stands above its answer again
+    return sum(heights) + padding + 16 * (last.source.count("\n") + 1) + sum(map(height_of_output, above))
 
 
 def height(cell):
@@ -297,7 +299,8 @@ def height_of_output(output):
         width = output.metadata.get("image/png", {}).get("width", picture.width)
         controls = data(output, "text/plain").partition(" Controls: ")[2]
         return round(picture.height * width / picture.width) + 32 * len(controls.split("; "))
-    return 18 * ((output.get("text", "") + data(output, "text/plain")).count("\n") + 1)
+    folded = "<details>" in data(output, "text/html")
+    return 18 if folded else 18 * ((output.get("text", "") + data(output, "text/plain")).count("\n") + 1)
 
 
 def links_resolve(notebook, path):
@@ -615,7 +618,7 @@ def model_chapter():
         metadata={"image/png": {"alt": "a dot", "width": 800}},
     )
     claims = [make("one is one", 1, below=2), *(make("each is", [1, 1], below=2, case=name) for name in "ab")]
-    claimed = [v4.new_output("display_data", data=claim._repr_mimebundle_()) for claim in claims]
+    claimed = v4.new_output("display_data", data=bundle(claims))
     asked, answered = (
         v4.new_output("display_data", data={"text/plain": words}) for words in ("Which?", "Measured: a.")
     )
@@ -623,7 +626,7 @@ def model_chapter():
         v4.new_markdown_cell(OPENING),
         cell("%matplotlib inline\nimport math\nfrom posenc.chapters.permutation_invariance import exercises"),
         cell("show()", figure),
-        cell(CLAIMING, printed, *claimed),
+        cell(CLAIMING, printed, claimed),
         v4.new_markdown_cell("### Exercise 2.1 · Back · ●○○○○ · 1 min"),
         cell(
             'def unpermute(layer, x, p):\n    raise NotImplementedError("your turn")',

@@ -36,11 +36,11 @@ def stored(notebook: NotebookNode) -> Iterator[Stored]:
             continue
         sentences: list[str] = []
         for output in cell.get("outputs", ()):
-            claim = parse(output.get("data", {}).get("text/plain", ""))
-            if claim:
-                if claim.sentence not in sentences:
-                    sentences.append(claim.sentence)
-                yield Stored(claim, cell.id, sentences.index(claim.sentence), heading)
+            for claim in map(parse, output.get("data", {}).get("text/plain", "").splitlines()):
+                if claim:
+                    if claim.sentence not in sentences:
+                        sentences.append(claim.sentence)
+                    yield Stored(claim, cell.id, sentences.index(claim.sentence), heading)
 
 
 def words(claim: Claim, *, sentence: bool = True) -> str:

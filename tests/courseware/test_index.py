@@ -5,12 +5,12 @@ from nbformat import v4
 
 from courseware import index
 from courseware.index import missing, numbers, stands, stored, with_index
-from posenc.lesson.claims import make
+from posenc.lesson.claims import bundle, make
 
 
-def output(*args, **options):
-    claim = make(*args, **options)
-    return v4.new_output("display_data", data=claim._repr_mimebundle_())
+def output(*claims):
+    """What a cell shows that makes these claims."""
+    return [v4.new_output("display_data", data=bundle(claims))]
 
 
 def chapter():
@@ -19,7 +19,7 @@ def chapter():
         v4.new_output("display_data", data={"text/plain": "Figure: a"}),
     ]
     cases = [
-        output("each *one*", value, above=0.5, case=name) for name, value in {"a|b": 0.6, "c": 0.7}.items()
+        make("each *one*", value, above=0.5, case=name) for name, value in {"a|b": 0.6, "c": 0.7}.items()
     ]
     return v4.new_notebook(
         cells=[
@@ -29,10 +29,12 @@ def chapter():
             v4.new_code_cell(
                 "2",
                 id="two",
-                outputs=[output("one", 2.22e-16, below=1e-12), *cases, output("last", 3, equals=3)],
+                outputs=output(make("one", 2.22e-16, below=1e-12), *cases, make("last", 3, equals=3)),
             ),
             v4.new_markdown_cell("### Aside", id="aside"),
-            v4.new_code_cell("3", id="three", outputs=[output("many", [1, 0.2], above=0.5, in_at_least=1)]),
+            v4.new_code_cell(
+                "3", id="three", outputs=output(make("many", [1, 0.2], above=0.5, in_at_least=1))
+            ),
         ]
     )
 
@@ -77,8 +79,8 @@ def test_the_index_is_folded_and_by_section():
 
 def test_two_sentences_that_a_loop_claims_in_turn_stand_once_each():
     made = chapter()
-    turns = [output(sentence, 1, below=2, case=case) for case in "ab" for sentence in ("this", "that")]
-    made.cells[5].outputs = turns
+    turns = [make(sentence, 1, below=2, case=case) for case in "ab" for sentence in ("this", "that")]
+    made.cells[5].outputs = output(*turns)
     shown = "- this\n  - a: 1 \\< 2\n  - b: 1 \\< 2\n- that\n  - a: 1 \\< 2\n  - b: 1 \\< 2\n"
     assert shown in with_index(made).cells[-1].source
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from courseware import keep, notebooks
 from courseware.keep import differ, fingerprint, say_the_same
-from posenc.lesson.claims import make
+from posenc.lesson.claims import bundle, make
 from posenc.lesson.live import canvas
 
 
@@ -65,7 +65,7 @@ def encoded(image):
 
 
 def outputs(measured=0.5, bound=1, printed="one\n", **picture):
-    claim = make("it is", measured, below=bound)._repr_mimebundle_()
+    claim = bundle([make("it is", measured, below=bound)])
     figure = {"image/png": encoded(drawn(**picture)), "text/plain": "Figure: a curve"}
     return [
         v4.new_output("stream", name="stdout", text=printed),

@@ -7,7 +7,7 @@ from nbformat import v4
 
 from courseware import notebooks, replicate, verdicts
 from courseware.verdicts import ClaimError, page
-from posenc.lesson.claims import make
+from posenc.lesson.claims import bundle, make
 
 SYMBOLS = "| symbol | meaning |\n|---|---|\n| d | size of a head |\n| T | number of tokens |"
 
@@ -23,7 +23,7 @@ def chapter(symbols=SYMBOLS, **cells):
     made = [v4.new_markdown_cell(f"## 1 Two tokens\n{symbols}")]
     for id, claims in (cells or CELLS).items():
         shown = [make(sentence, value, **options) for sentence, value, options in claims]
-        outputs = [v4.new_output("display_data", data=claim._repr_mimebundle_()) for claim in shown]
+        outputs = [v4.new_output("display_data", data=bundle(shown))]
         made.append(v4.new_code_cell("1", id=id, outputs=outputs))
     return v4.new_notebook(cells=made)
 

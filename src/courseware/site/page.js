@@ -36,7 +36,7 @@ function ask(prediction) {
             comparison.querySelector(".said").textContent = words && `You said: ${words}. `;
             comparison.querySelectorAll(".reason").forEach(reason => reason.remove());
             for (const option of chosen.filter(option => option in since)) {
-                const reason = comparison.appendChild(document.createElement("p"));
+                const reason = comparison.appendChild(document.createElement("div"));
                 reason.className = "reason";
                 reason.appendChild(document.createElement("em")).textContent = option;
                 reason.append(`: ${since[option]}`);

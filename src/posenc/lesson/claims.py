@@ -3,9 +3,10 @@
     claim("turned, the score depends on m − n alone", drift, below=1e-12)
     ✓ turned, the score depends on m − n alone: 2.2e-16 < 1e-12
 
-A claim's line is the sentence, what was measured, and the bound. What was measured stands between two `MARK`s,
-invisible characters that `MEASURED` finds in the text and in the HTML alike, so that stored outputs can be compared
-without it. `parse` reads a stored line back.
+A claim's line is the sentence, what was measured, and the bound. `parse` reads a stored line back. A cell shows its
+claims when it ends, or when one fails: one or two as lines, more as a table that is folded. What was measured can be
+left out where stored outputs are compared: `MEASURED` finds it between two `MARK`s, invisible characters, in the text,
+and by its markup in the HTML, from which a reader copies.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import math
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from IPython import get_ipython
 from IPython.display import display
 
 MARK = "\u2063"  # an invisible separator; it stands before and after what was measured
-MEASURED = r"\u2063[^\u2063]*\u2063"  # as a regular expression
+MEASURED = r"\u2063[^\u2063]*\u2063|<b class=.measured.*?</b>"  # as a regular expression
 _JOINER = "\u2060"  # invisible too; it tells the case of a loop from a bracket in the sentence
 
 MOST_VALUES = 32  # that one claim shows; more are a tensor to reduce, not one number per seed
@@ -64,8 +65,13 @@ class Claim:
     @property
     def measured(self) -> str:
         """What was measured, in words."""
-        shown = " ".join(number(value, *self.bound) for value in self.values)
+        shown = " ".join(self.shown)
         return f"{shown}, {self.count} of {len(self.values)}" if self.several else shown
+
+    @property
+    def shown(self) -> list[str]:
+        """Each value in as few digits as tell it."""
+        return [number(value, *self.bound) for value in self.values]
 
     @property
     def required(self) -> str:
@@ -89,23 +95,74 @@ class Claim:
             "=": value == first,
         }[self.relation]
 
-    def _repr_mimebundle_(self, **_: object) -> dict:
-        return {"text/plain": str(self), "text/html": self._html()}
 
-    def _html(self) -> str:
-        # White on a dark colour of its own reads on any theme's background; without styles the sign stays.
-        colour, word = ("#2e7d32", "holds") if self.held else ("#b71c1c", "does not hold")
-        sign = (
-            f'<span role="img" aria-label="{word}" style="background:{colour};color:#fff;border-radius:3px;'
-            f'padding:0 .3em;font-weight:bold">{_sign(self)}</span>'
-        )
-        case = f" ({_JOINER}{html.escape(self.case)})" if self.case else ""
-        edge = f"border-left:3px solid {colour}" if not self.held else "border-left:3px solid transparent"
-        return (
-            f'<div style="color:var(--jp-content-font-color1, inherit);padding:1px 0 1px 6px;{edge}">{sign} '
-            f"{html.escape(self.sentence)}{case}: {MARK}<strong>{self.measured}</strong>{MARK} "
-            f"{html.escape(self.required)}</div>"
-        )
+GREY = "color:var(--jp-content-font-color2, inherit)"
+LINES = 2  # claims of a cell that are shown as lines; more are a table
+
+
+def bundle(claims: Sequence[Claim]) -> dict[str, str]:
+    """What a cell shows of its claims, by kind: the text has a line for each, in their order."""
+    written = "".join(map(_line, claims)) if len(claims) <= LINES else _table(claims)
+    return {"text/plain": "\n".join(map(str, claims)), "text/html": f'<div class="claimed">{written}</div>'}
+
+
+def _line(made: Claim) -> str:
+    case = f" ({html.escape(made.case)})" if made.case else ""
+    return (
+        f'<div style="padding:1px 0">{_badge(made)} {html.escape(made.sentence)}{case}: '
+        f'<b class="measured">{made.measured}</b> <span style="{GREY}">{html.escape(made.required)}</span></div>'
+    )
+
+
+def _table(claims: Sequence[Claim]) -> str:
+    """A row for each claim; the cases of a sentence below it, the values of the seeds beside each other."""
+    held = sum(made.held for made in claims)
+    said = f"{len(claims)} measured here, {'all' if held == len(claims) else held} held"
+    rows = ""
+    for sentence in dict.fromkeys(made.sentence for made in claims):
+        cases = [made for made in claims if made.sentence == sentence]
+        if cases[0].case:
+            rows += f'<tr><th colspan="3" style="{CELL}">{html.escape(sentence)}</th></tr>'
+        rows += "".join(map(_row, cases))
+    return (
+        f'<details{"" if held == len(claims) else " open"}><summary style="cursor:pointer">{said}</summary>'
+        f'<table style="margin:4px 0">{rows}</table></details>'
+    )
+
+
+CELL = "text-align:left;vertical-align:top"
+
+
+def _row(made: Claim) -> str:
+    sign, words = "✓" if made.held else _badge(made), html.escape(made.case or made.sentence)
+    numbers = [*made.shown, f"{made.count} of {len(made.values)}"] if made.several else made.shown
+    values = " ".join(
+        f'<span style="display:inline-block;min-width:3.5em">{shown}</span>' for shown in numbers
+    )
+    return (
+        f'<tr><td style="{CELL}{";padding-left:1.5em" if made.case else ""}">{sign} {words}</td>'
+        f'<td style="{CELL}"><b class="measured" style="font-weight:normal">{values}</b></td>'
+        f'<td style="{CELL};{GREY}">{html.escape(made.required)}</td></tr>'
+    )
+
+
+def _badge(made: Claim) -> str:
+    # White on a dark colour of its own reads on any theme's background; without styles the sign stays.
+    colour, word = ("#2e7d32", "holds") if made.held else ("#b71c1c", "does not hold")
+    return (
+        f'<span role="img" aria-label="{word}" style="background:{colour};color:#fff;border-radius:3px;'
+        f'padding:0 .3em;font-size:.85em;font-weight:bold">{_sign(made)}</span>'
+    )
+
+
+_claimed: list[Claim] = []  # by the cell that runs, and not shown yet
+
+
+def _show(*_: object) -> None:
+    """Show what the cell claimed. IPython calls it when the cell has run, and what it shows still belongs to it."""
+    if _claimed:
+        display(bundle(_claimed), raw=True)
+        _claimed.clear()
 
 
 def claim(
@@ -120,6 +177,8 @@ def claim(
     case: object = None,
 ) -> None:
     """Show a sentence with what was measured and its bound, ✓ where the bound holds and ✗ where it does not.
+
+    In a notebook it is shown with the other claims of its cell, below what else the cell shows.
 
     Args:
         sentence: what is claimed.
@@ -144,9 +203,15 @@ def claim(
         in_at_least=in_at_least,
         case=case,
     )
-    if not made.held and not _goes_on(sys._getframe(1).f_globals):
+    shell, fails = get_ipython(), not made.held and not _goes_on(sys._getframe(1).f_globals)
+    if shell:
+        _claimed.append(made)
+        shell.events.register("post_run_cell", _show)  # once, however often it is asked for
+    else:
+        print(made)
+    if fails:
+        _show()
         raise AssertionError(str(made).replace(MARK, "").replace(_JOINER, ""))
-    display(made)
 
 
 def make(

@@ -17,7 +17,7 @@ from posenc.lesson.claims import require_line
 
 RUN = "Run this cell to answer."
 STYLE = (  # it is the reader's own moment, so larger than the claims beside it
-    "border-left:4px solid var(--jp-brand-color1, #1976d2);padding:2px 0 2px 12px;"
+    "border-left:4px solid #1976d2;padding:2px 0 2px 12px;"
     "font-size:var(--jp-content-font-size2, 1.1em);line-height:1.5;color:var(--jp-content-font-color1, inherit)"
 )
 
@@ -136,12 +136,13 @@ class _Comparison:
         since = html.escape(json.dumps(self.since, ensure_ascii=False))
         said, measured = (html.escape(words) for words in (self._said(), self._list(self.measured)))
         reasons = "".join(
-            f'<p class="reason"><em>{html.escape(o)}</em>: {html.escape(why)}</p>' for o, why in self.reasons
+            f'<div class="reason"><em>{html.escape(o)}</em>: {html.escape(why)}</div>'
+            for o, why in self.reasons
         )
         return (
             f'<div class="comparison" role="status" data-since="{since}" style="{STYLE}">'
-            f"<p><strong>{html.escape(self.guess.question)}</strong></p>"
-            f'<p><span class="said">{said}</span>Measured: <strong>{measured}</strong>.</p>{reasons}</div>'
+            f"<strong>{html.escape(self.guess.question)}</strong>"
+            f'<div><span class="said">{said}</span>Measured: <strong>{measured}</strong>.</div>{reasons}</div>'
         )
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from courseware import notebooks
 from courseware.dependencies import needed_cells
 from courseware.site import frames, pages
-from posenc.lesson.claims import make
+from posenc.lesson.claims import bundle, make
 from posenc.lesson.controls import text
 from posenc.lesson.guesses import RUN, Guess, _Comparison
 from posenc.lesson.live import canvas, still
@@ -145,8 +145,8 @@ def test_code_is_folded_where_it_is_long_or_machinery_or_makes_a_figure():
 
 
 def test_what_a_section_measured_stands_beside_its_heading():
-    claims = [str(make("a < b", value, below=2.0, case=value)) for value in (0.5, 1.5)]
-    outputs = [v4.new_output("display_data", data={"text/plain": line}) for line in claims]
+    claims = [make("a < b", value, below=2.0, case=value) for value in (0.5, 1.5)]
+    outputs = [v4.new_output("display_data", data=bundle(claims))]
     text = v4.new_markdown_cell("## The *third*")
     html = a_page(text, v4.new_code_cell("claim(…)", outputs=outputs, id="table"))
     quotes = a_page(
@@ -344,27 +344,29 @@ def guess_cells(question, options, *measured, **more):
 @in_browser
 def test_a_prediction_is_answered_on_the_page(browser, tmp_path):
     one = guess_cells("Which is it?", ["a < b", "no"], "no", since={"a < b": "b is 1 & a is 2"})
-    more = guess_cells("Which stay?", ["all.", "x, y", "z"], "x, y", "z", several=True, since={"all.": "not x"})
+    more = guess_cells(
+        "Which stay?", ["all.", "x, y", "z"], "x, y", "z", several=True, since={"all.": "not x"}
+    )
     (tmp_path / "a.html").write_text(a_page(*one, *more))
     page = browser.new_page(offline=True)
     page.goto((tmp_path / "a.html").as_uri())
     first, second = page.locator(".comparison").all()
-    said = [answer.inner_text().split("\n\n") for answer in (first, second)]
+    said = [answer.inner_text().split("\n") for answer in (first, second)]
     assert said == [["Which is it?", "Measured: no."], ["Which stay?", "Measured: x, y; z."]]
     assert RUN not in page.inner_text("main")
 
     page.get_by_role("button", name="○ a < b").press("Enter")
-    assert first.inner_text().split("\n\n")[1:] == ["You said: a < b. Measured: no.", "a < b: b is 1 & a is 2"]
+    assert first.inner_text().split("\n")[1:] == ["You said: a < b. Measured: no.", "a < b: b is 1 & a is 2"]
     page.get_by_role("button", name="○ no").click()
     assert page.get_by_role("button", name="○ a < b", pressed=False).is_visible()
     assert page.get_by_role("button", name="● no", pressed=True).is_visible()
-    assert first.inner_text().split("\n\n")[1:] == ["You said: no. Measured: no."]
+    assert first.inner_text().split("\n")[1:] == ["You said: no. Measured: no."]
     page.get_by_role("button", name="● no").click()
-    assert first.inner_text().split("\n\n")[1:] == ["Measured: no."]
+    assert first.inner_text().split("\n")[1:] == ["Measured: no."]
 
     page.get_by_role("button", name="☐ all.").click()
     page.get_by_role("button", name="☐ z").click()
-    said = second.inner_text().split("\n\n")[1:]
+    said = second.inner_text().split("\n")[1:]
     assert said == ["You said: all; z. Measured: x, y; z.", "all.: not x"]
     assert Axe().run(page).response["violations"] == []
     page.close()

@@ -13,24 +13,35 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from IPython.display import display
+from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 from nbformat import v4
+from traitlets.config import Config
 
 from posenc.lesson import claims
-from posenc.lesson.claims import MARK, MEASURED, claim, make, number, parse
+from posenc.lesson.claims import MARK, MEASURED, bundle, claim, make, number, parse
 
 SANITIZE = Path(__file__).parents[2] / "sanitize.cfg"
-SEED, PACE, STEPS = 0, 1.0, 1.0  # looked up by `claim` in its caller's names
+SEED, PACE, STEPS = 0, 1.0, 1.0  # looked up by `claim` in its caller's names where there is no kernel
 
 
 @pytest.fixture(autouse=True)
 def shown(monkeypatch):
     """What is displayed."""
     objects = []
-    monkeypatch.setattr(claims, "display", objects.append)
+    monkeypatch.setattr(claims, "display", lambda data, raw: objects.append(data))
+    monkeypatch.setattr(claims, "_claimed", [])
     monkeypatch.delenv("POSENC_REPLICATE", raising=False)
     return objects
+
+
+@pytest.fixture
+def cell(monkeypatch):
+    """Run a cell as a kernel does, with the names of a notebook; returns the error that it raised, or None."""
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.user_ns |= {"claim": claim} | claims.DEFAULTS
+    monkeypatch.setattr(claims, "get_ipython", lambda: shell)
+    return lambda source: shell.run_cell(source).error_in_exec
 
 
 def line(*args, **options):
@@ -179,23 +190,75 @@ def test_a_line_whose_sign_was_changed_is_refused():
         parse(str(make("it is", [0.5, 2], below=1)).replace("1 of 2", "2 of 2"))
 
 
-def test_the_html_says_the_same_and_escapes():
-    made = make("a < b & c", [1, 3], below=2, in_at_least=1, case="<x>")
-    page = made._repr_mimebundle_()["text/html"]
-    assert html.unescape(re.sub("<[^>]*>", "", page)) == str(made)
-    assert "holds" in page
+# ------------------------------------------------------- lines and a table
+
+SEEDS = [
+    make("a < b & c", [1, 3], below=2, in_at_least=1, case="<x>"),
+    make("alone", 0.5, below=1),
+    make("a < b & c", [0.5, 0.25], below=2, in_at_least=1, case="y"),
+]
+
+
+def words(made):
+    """What stands on the page, without space."""
+    return html.unescape(re.sub(r"<[^>]*>|\s", "", bundle(made)["text/html"]))
+
+
+def test_one_or_two_claims_are_lines_that_say_the_same_and_escape():
+    for made in (SEEDS[:1], SEEDS[:2]):
+        plain = re.sub("[\u2060\u2063]", "", bundle(made)["text/plain"])
+        assert words(made) == re.sub(r"\s", "", plain)
+        assert "<details" not in bundle(made)["text/html"]
+    assert '<b class="measured">0.5</b>' in bundle(SEEDS[1:2])["text/html"]
+
+
+def test_three_claims_are_a_folded_table_with_the_cases_below_their_sentence():
+    page = bundle(SEEDS)["text/html"]
+    assert re.search("<details><summary[^>]*>3 measured here, all held</summary><table", page)
+    rows = [
+        html.unescape(re.sub("<[^>]*>", "|", row)).split("|") for row in re.findall("<tr>(.*?)</tr>", page)
+    ]
+    assert [[part.strip() for part in row if part.strip()] for row in rows] == [
+        ["a < b & c"],
+        ["✓ <x>", "1", "3", "1 of 2", "< 2 (at least 1)"],
+        ["✓ y", "0.5", "0.25", "2 of 2", "< 2 (at least 1)"],
+        ["✓ alone", "0.5", "< 1"],
+    ]
+
+
+def test_a_table_is_open_where_one_claim_fails():
+    page = bundle([*SEEDS, make("a", 3, below=2)])["text/html"]
+    assert re.search("<details open><summary[^>]*>4 measured here, 3 held</summary>", page)
+    assert page.count('aria-label="does not hold"') == 1
+
+
+def test_the_text_has_all_claims_in_their_order_and_reads_back():
+    lines = bundle(SEEDS)["text/plain"].split("\n")
+    assert lines == [str(made) for made in SEEDS]
+    assert [(made.sentence, made.case) for made in map(parse, lines)] == [
+        ("a < b & c", "<x>"),
+        ("alone", ""),
+        ("a < b & c", "y"),
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_is_copied_from_the_page_brings_no_invisible_characters(count):
+    assert all(character.isprintable() for character in words(SEEDS[:count]))
 
 
 def test_sign_and_words_tell_apart_what_the_colour_does():
-    held, failed = make("a", 1, below=2)._repr_mimebundle_(), make("a", 3, below=2)._repr_mimebundle_()
-    assert "✓" in held["text/html"] and 'aria-label="holds"' in held["text/html"]
-    assert "✗" in failed["text/html"] and 'aria-label="does not hold"' in failed["text/html"]
+    held, failed = (bundle([make("a", value, below=2)])["text/html"] for value in (1, 3))
+    assert "✓" in held and 'aria-label="holds"' in held
+    assert "✗" in failed and 'aria-label="does not hold"' in failed
 
 
+@pytest.mark.parametrize("more", [[], SEEDS])
 @pytest.mark.parametrize("kind", ["text/plain", "text/html"])
-def test_one_pattern_masks_what_was_measured_and_nothing_else(kind):
+def test_one_pattern_masks_what_was_measured_and_nothing_else(kind, more):
     def masked(*values, **options):
-        return re.sub(MEASURED, "measured", make("it is", *values, **options)._repr_mimebundle_()[kind])
+        shown = bundle([make("it is", *values, **options), *more])[kind]
+        return re.sub(MEASURED, "measured", shown)
 
     several = {"above": 0.5, "in_at_least": 1}
     assert masked(0.1, below=1) == masked(0.2222, below=1)
@@ -256,31 +319,49 @@ def test_what_is_no_sentence_is_refused(sentence, kind):
 # ------------------------------------------------------- where it must hold
 
 
-def test_a_claim_that_holds_is_shown(shown):
-    assert claim("it is", 1, below=2) is None
-    assert [str(made) for made in shown] == [str(make("it is", 1, below=2))]
+FAILS = "claim('it is', 3, below=2, case='here')"
 
 
-def test_a_claim_that_does_not_hold_is_raised(shown):
-    with pytest.raises(AssertionError, match=r"^✗ it is \(here\): 3 < 2$"):
-        claim("it is", 3, below=2, case="here")
-    assert not shown
+def test_a_cell_shows_its_claims_once_when_it_ends(shown, cell):
+    assert cell("claim('it is', 1, below=2)\nclaim('so', [1, 1], below=2)") is None
+    assert shown == [bundle([make("it is", 1, below=2), make("so", [1, 1], below=2)])]
+    cell("1 + 1")
+    cell("claim('again', 1, below=2)")
+    assert shown[1:] == [bundle([make("again", 1, below=2)])]
+
+
+def test_a_claim_that_does_not_hold_is_shown_with_those_before_it_and_raised(shown, cell):
+    error = cell(f"claim('so', 1, below=2)\n{FAILS}\nclaim('not reached', 1, below=2)")
+    assert isinstance(error, AssertionError) and str(error) == "✗ it is (here): 3 < 2"
+    assert shown == [bundle([make("so", 1, below=2), make("it is", 3, below=2, case="here")])]
+
+
+def test_what_was_claimed_before_another_error_is_shown(shown, cell):
+    assert isinstance(cell("claim('so', 1, below=2)\n1 / 0"), ZeroDivisionError)
+    assert shown == [bundle([make("so", 1, below=2)])]
 
 
 @pytest.mark.parametrize(("name", "value"), [("SEED", 3), ("PACE", 0.5), ("STEPS", 2.0)])
-def test_where_the_reader_changed_a_parameter_it_is_shown_and_no_more(shown, name, value):
-    names = {"claim": claim, "SEED": 0, "PACE": 1, name: value}
-    exec("claim('it is', 3, below=2)", names)
-    assert [made.held for made in shown] == [False]
-    names |= claims.DEFAULTS
-    with pytest.raises(AssertionError):
-        exec("claim('it is', 3, below=2)", names)
+def test_where_the_reader_changed_a_parameter_it_is_shown_and_no_more(shown, cell, name, value):
+    assert cell(f"{name} = {value}\n{FAILS}") is None
+    assert shown == [bundle([make("it is", 3, below=2, case="here")])]
+    assert isinstance(cell(f"{name} = {claims.DEFAULTS[name]}\n{FAILS}"), AssertionError)
 
 
-def test_under_replication_it_is_shown_and_no_more(shown, monkeypatch):
+def test_under_replication_it_is_shown_and_no_more(shown, cell, monkeypatch):
     monkeypatch.setenv("POSENC_REPLICATE", "1")
-    claim("it is", 3, below=2)
-    assert [made.held for made in shown] == [False]
+    assert cell(FAILS) is None
+    assert shown == [bundle([make("it is", 3, below=2, case="here")])]
+
+
+def test_without_a_kernel_each_line_is_printed_at_once(shown, capsys):
+    assert claim("it is", 1, below=2) is None
+    assert capsys.readouterr().out == f"✓ it is: {MARK}1{MARK} < 2\n"
+    with pytest.raises(AssertionError, match="^✗ it is: 3 < 2$"):
+        claim("it is", 3, below=2)
+    assert capsys.readouterr().out == f"✗ it is: {MARK}3{MARK} < 2\n"
+    exec("claim('it is', 3, below=2)", {"claim": claim, "SEED": 1})
+    assert not shown
 
 
 # --------------------------------------------------------- in a notebook
@@ -325,7 +406,8 @@ def nbval(folder, made):
 @pytest.mark.slow
 def test_a_notebook_stores_lines_that_read_back(stored):
     texts = [output.data["text/plain"] for cell in stored.cells for output in cell.outputs]
-    read = [parse(text) for text in texts]
+    assert len(texts) == 1
+    read = map(parse, texts[0].split("\n"))
     assert [(made.sentence, made.case) for made in read] == [
         ("a sum of sines is small", ""),
         ("each is positive", "a"),
@@ -358,9 +440,3 @@ def test_in_a_kernel_the_notebooks_own_names_decide():
     assert made.cells[2].outputs[0].data["text/plain"].startswith("✗ it is: ")
     with pytest.raises(Exception, match="AssertionError.*: ✗ it is: 3 < 2"):
         executed(notebook(CELLS[0], "claim('it is', 3, below=2)"))
-
-
-def test_without_a_kernel_the_line_is_printed(monkeypatch, capsys):
-    monkeypatch.setattr(claims, "display", display)
-    claim("it is", 1, below=2)
-    assert capsys.readouterr().out == f"✓ it is: {MARK}1{MARK} < 2\n"
