@@ -23,7 +23,7 @@ check: ready ## run the tests that take less than a minute together
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
 
 notebooks: ready ## execute the notebooks, store their outputs, write the page of claims (CHAPTER=01 for one, FRESH=1 for all anew)
-	@$(python) -m courseware.notebooks $(CHAPTER)
+	@$(python) -m courseware.notebooks $(if $(CHAPTER),$(CHAPTER) start)
 	@$(python) -m courseware.verdicts
 
 site: ready ## make the course as web pages whose sliders move without a kernel
@@ -47,7 +47,7 @@ gradescope: classroom ## write the zip of an autograder for Gradescope (CHAPTER=
 load: classroom ## grade 200 made-up submissions with one worker and with two (CHAPTER=04 COUNT=200)
 	@$(classroom) tests/bench.py grading $(if $(CHAPTER),--chapter $(CHAPTER)) $(if $(COUNT),--count $(COUNT))
 
-clean: ## remove .venv and whatever else was made, but not classroom/
+clean: ## remove .venv and whatever else was made, but not classroom/ and my/
 	rm -rf .venv .venv-classroom .pytest_cache .ruff_cache .hypothesis build site src/*.egg-info
 	find src tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 

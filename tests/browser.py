@@ -19,7 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Error, Locator, Page, sync_playwright
 
-from courseware.install import CONNECTION
+from courseware.lab import CONNECTION
 
 FLAGS = [
     "--disable-gpu",

@@ -1,6 +1,6 @@
 """Make .venv and open JupyterLab: `make lab` and `make test` begin here.
 
-    python3 src/courseware/install.py lab [PORT]    what a learner needs, then JupyterLab on chapter 1
+    python3 src/courseware/install.py lab [PORT]    what a learner needs, then JupyterLab on the start page
     python3 src/courseware/install.py dev           what a developer needs
     python3 src/courseware/install.py classroom     what a learner needs, and nbgrader in .venv-classroom
 
@@ -24,7 +24,6 @@ STAMP = os.path.join(VENV, "installed")
 CLASSROOM = os.path.join(ROOT, ".venv-classroom")
 
 OLDEST = (3, 11)
-CONNECTION = "--ServerApp.kernel_websocket_connection_class=posenc.lesson.connection.Connection"
 LEARNER, DEVELOPER = "learner", "developer"
 
 # What pip finds elsewhere for Linux brings CUDA. The builds of this index are the same without it.
@@ -176,16 +175,11 @@ def pip_install(arguments, python=PYTHON):
 
 
 def lab(port):
-    """Become JupyterLab, with its token, on the loopback interface only, on this port or else the next free one."""
-    if port and not (port.isdigit() and 0 < int(port) < 65536):
-        raise Problem(f"PORT is a number from 1 to 65535, not {port!r}: make lab PORT=8890")
+    """Become JupyterLab on the reader's copy of the course."""
     install(LEARNER)
-    chapters = sorted(glob.glob(os.path.join(ROOT, "notebooks", "[0-9]*.ipynb")))
     sys.stdout.flush()
     os.chdir(ROOT)
-    command = [PYTHON, "-m", "jupyterlab", "--allow-root", "--ip=127.0.0.1", "--ServerApp.root_dir=" + ROOT]
-    chosen = [f"--port={port}", "--ServerApp.port_retries=0"] if port else []
-    os.execv(PYTHON, command + chosen + [CONNECTION] + chapters[:1])
+    os.execv(PYTHON, [PYTHON, "-m", "courseware.lab"] + port)
 
 
 def say(sentence):
@@ -196,7 +190,7 @@ def say(sentence):
 def main(arguments):
     try:
         if arguments[:1] == ["lab"] and len(arguments) <= 2:
-            lab(arguments[1] if len(arguments) == 2 else None)
+            lab(arguments[1:])
         elif arguments == ["dev"]:
             install(DEVELOPER)
         elif arguments == ["classroom"]:

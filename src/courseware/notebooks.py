@@ -1,6 +1,6 @@
 """Execute the notebooks and store them in one normal form.
 
-    python -m courseware.notebooks          every chapter
+    python -m courseware.notebooks          every chapter, and the start page
     python -m courseware.notebooks 01 03    these
 
 The normal form holds nothing that differs between two runs, and a stored output is replaced only if it says something
@@ -291,8 +291,11 @@ def build(path: Path) -> None:
 
 
 def main(chapters: list[str], folder: Path = NOTEBOOKS) -> int:
-    """Build the chapters with these numbers, or all. Returns the exit status."""
-    paths = sorted(folder.glob("[0-9]*.ipynb"))
+    """Build the chapters with these numbers, or all; and the start page, which counts their exercises.
+
+    Returns the exit status.
+    """
+    paths = [*sorted(folder.glob("[0-9]*.ipynb")), *folder.glob("start.ipynb")]
     unknown = [chapter for chapter in chapters if not any(path.name.startswith(chapter) for path in paths)]
     if unknown or not paths:
         names = ", ".join(path.stem for path in paths) or "none"

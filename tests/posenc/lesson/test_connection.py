@@ -2,7 +2,7 @@
 
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 
-from courseware import install
+from courseware import lab
 from posenc.lesson.connection import Connection
 
 
@@ -23,6 +23,6 @@ def test_the_socket_is_told_not_to_wait_before_it_connects(monkeypatch):
 def test_make_lab_names_this_class_to_a_server_that_has_the_option():
     from jupyter_server.serverapp import ServerApp
 
-    option, _, name = install.CONNECTION.removeprefix("--ServerApp.").partition("=")
+    option, _, name = lab.CONNECTION.removeprefix("--ServerApp.").partition("=")
     assert ServerApp.class_traits(config=True)[option]
     assert name == f"{Connection.__module__}.{Connection.__name__}"
