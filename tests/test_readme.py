@@ -55,7 +55,7 @@ MAKE = {
     "make check": (".venv -m pytest -n 2 -m not slow tests", "test_readme.py: test_make_starts_it"),
     "make test": (".venv -m pytest -m browser tests", "test_readme.py: test_make_starts_it"),
     "make notebooks CHAPTER=01": (
-        ".venv -m courseware.notebooks 01",
+        ".venv -m courseware.notebooks 01 start",
         "courseware/test_execution.py: test_two_runs_leave_the_same_bytes",
     ),
     "make bench": (
@@ -101,7 +101,7 @@ OTHERS = {
         "tests/posenc/chapters/test_pictures.py",
         "KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py",
     ),
-    "jupyter lab notebooks": ("pyproject.toml", '"jupyterlab>='),
+    "python -m courseware.lab": ("src/courseware/install.py", '"-m", "courseware.lab"]'),
     'sudo -E /opt/tljh/user/bin/pip install --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt ".[course,models]"': (
         "src/courseware/install.py",
         'CPU_BUILDS = "https://download.pytorch.org/whl/cpu"',

@@ -402,6 +402,14 @@ def test_the_environment_file_is_in_step():
     ]
 
 
+def test_build_machines_install_as_everybody_does():
+    """By make, so that torch comes from where it suits them."""
+    for path in (ROOT / ".ci" / "run", *(ROOT / ".github" / "workflows").iterdir()):
+        text = path.read_text()
+        assert "make " in text or ".ci/run" in text
+        assert "pip install" not in text
+
+
 def test_one_oldest_python():
     oldest = ".".join(map(str, install.OLDEST))
     assert PROJECT["requires-python"] == f">={oldest}"

@@ -73,7 +73,7 @@ class Renderer(IPythonRenderer):
 
 def page_of(url: str) -> str:
     """Where a link of a notebook or of the README leads on the pages."""
-    url = re.sub(r"^(?:\.\./)?README\.md(?=#|$)", "index.html", url)
+    url = re.sub(r"^(?:(?:\.\./)?README\.md|(?:notebooks/)?start\.ipynb)(?=#|$)", "index.html", url)
     return re.sub(r"^(?:\.\./)?(?:notebooks/)?(\w+)\.ipynb(?=#|$)", r"\1.html", url)
 
 
@@ -179,21 +179,25 @@ def title(notebook: NotebookNode) -> str:
     return re.search("^# (.*)$", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1]
 
 
-def first_page(chapters: Iterable[NotebookNode]) -> NotebookNode:
-    """The README; in the place of its picture the cell of a chapter that shows the figure FIRST, if one does."""
+def first_page(chapters: Iterable[NotebookNode], start: Iterable[NotebookNode] = ()) -> NotebookNode:
+    """The README; in the place of its picture the cell of a chapter that shows the figure FIRST, if one does.
+
+    Below it stands what the start page has and the README has not: what people search for, and where it is.
+    """
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     cells = (cell for chapter in chapters for cell in chapter.cells if FIRST in cell.source and moves(cell))
-    parts = re.split(r"^!\[.*\]\(.*\)$", text, maxsplit=1, flags=re.MULTILINE)
-    if not (shown := [copy.deepcopy(cell) for cell in cells][:1]) or len(parts) == 1:
-        return v4.new_notebook(cells=[v4.new_markdown_cell(text)])
-    before, after = map(v4.new_markdown_cell, parts)
-    return v4.new_notebook(cells=[before, *shown, after])
+    shown = [copy.deepcopy(cell) for cell in cells][:1]
+    parts = re.split(r"^!\[.*\]\(.*\)$", text, maxsplit=1, flags=re.MULTILINE) if shown else [text]
+    before, *after = map(v4.new_markdown_cell, parts)
+    search = [copy.deepcopy(cell) for notebook in start for cell in notebook.cells if cell.id == "search"]
+    return v4.new_notebook(cells=[before, *shown, *after, *search])
 
 
 def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     """Make a page of each notebook of the folder, and the first page of the README. Returns the exit status."""
     chapters = {f"{path.stem}.html": read(path) for path in sorted(folder.glob("*.ipynb"))}
-    notebooks = {"index.html": first_page(chapters.values())} | chapters
+    start = [chapters.pop("start.html")] if "start.html" in chapters else []
+    notebooks = {"index.html": first_page(chapters.values(), start)} | chapters
     pages = [{"name": name, "title": title(notebook)} for name, notebook in notebooks.items()]
     to.mkdir(exist_ok=True)
     figures: dict[str, dict] = {name: {} for name in notebooks}

@@ -24,7 +24,7 @@ from posenc.lesson.guesses import RUN, Guess, _Comparison
 from posenc.lesson.live import canvas, still
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
-PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("*.ipynb")))]
+PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("[!s]*.ipynb")))]
 
 # Drawn anew, a figure that needs a cell with one of these shows another picture than the notebook.
 MEASURED = r"\btrain\(|\bSTEPS\b|\bmeasure\("
@@ -39,6 +39,7 @@ MEASURED = r"\btrain\(|\bSTEPS\b|\bmeasure\("
         ("notebooks/02_additive_encodings.ipynb#cell-id=1a2b", "02_additive_encodings.html#cell-id=1a2b"),
         ("../README.md", "index.html"),
         ("../README.md#Start", "index.html#Start"),
+        ("start.ipynb", "index.html"),
         ("#1-Count", "#1-Count"),
         ("https://example.org/a.ipynb", "https://example.org/a.ipynb"),
     ],
@@ -167,6 +168,16 @@ def test_the_first_page_starts_with_a_figure_that_moves(monkeypatch):
     assert shown.id == "two" and "make lab" in after.source
     (whole,) = pages.first_page([a_notebook()]).cells
     assert "![" in whole.source
+
+
+def test_the_first_page_has_the_start_pages_table_and_is_its_page(tmp_path):
+    table = v4.new_markdown_cell("## What you search for\n[it](01_a.ipynb)", id="search")
+    (tmp_path / "start.ipynb").write_text(notebooks.text(a_notebook(table)))
+    (tmp_path / "01_a.ipynb").write_text(notebooks.text(a_notebook()))
+    assert pages.main(tmp_path, tmp_path / "site") == 0
+    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == ["01_a.html", "index.html"]
+    first = (tmp_path / "site" / "index.html").read_text()
+    assert first.index("Three paths") < first.index("What you search for") < first.rindex('href="01_a.html"')
 
 
 def test_a_text_box_stays_in_the_notebook(monkeypatch):
