@@ -21,6 +21,8 @@ import torch
 from IPython import get_ipython
 from torch import Tensor
 
+from posenc.lesson import progress
+
 HANDED_OUT = "worked_solutions"  # the module that a teacher may put beside an assignment
 _COLOURS = {"✓": "\x1b[32m", "✗": "\x1b[31m"}  # green and red, as the page's theme has them
 
@@ -155,6 +157,11 @@ class Exercise:
     well_done: str
 
     @property
+    def chapter(self) -> str:
+        """The name of its chapter's folder."""
+        return self.checker.__module__.rpartition(".")[0].rpartition(".")[2]
+
+    @property
     def worked(self) -> Callable | None:
         """The worked function; None where its module is not there, as under grading."""
         return _function(self._module_of_worked, self.name)
@@ -193,7 +200,7 @@ def exercise(*hints: str, well_done: str = "") -> Callable:
 
 
 def check(name: str, answer: Any) -> None:
-    """Print whether the answer is right, and if not, why.
+    """Print whether the answer is right, and if not, why. In the reader's own copy the start page knows it, too.
 
     ○ not attempted, ✗ wrong, ✓ right. Raises nothing, so that a chapter runs on; with
     POSENC_STRICT=1 in the environment, for grading, all but ✓ raise AssertionError.
@@ -201,9 +208,12 @@ def check(name: str, answer: Any) -> None:
     Raises:
         KeyError: there is no exercise of this name.
     """
-    verdict, line = _judge(find(name), answer)
+    asked = find(name)
+    verdict, line = _judge(asked, answer)
     print(verdict, _coloured(verdict, f"{name}{line}"))
-    if verdict != "✓" and _graded():
+    if not _graded():
+        progress.note(asked.chapter, name, verdict)
+    elif verdict != "✓":
         raise AssertionError(f"{name}{line}")
 
 

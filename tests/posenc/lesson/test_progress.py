@@ -1,5 +1,6 @@
 """What a reader has done is remembered in her own copy only, whatever becomes of the file."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 from nbformat import v4
 
+from posenc.chapters.rotary_encoding import exercises, worked
 from posenc.lesson import progress
+from posenc.lesson.exercises import check, use
 
 README = """
 | chapter | the question | time |
@@ -136,3 +139,36 @@ def test_a_chapter_that_is_gone_or_broken_stops_nothing(own, content):
     if content is not None:
         (own / "01_one.ipynb").write_text(content)
     assert done(own) == ["0 of 0", "0 of 1"]
+
+
+# ------------------------------------------------------------- what a check does
+
+
+def turn(x, angle):
+    """A right answer of the reader's own."""
+    return worked.turn(x, angle)
+
+
+@pytest.fixture
+def noted(own, monkeypatch):
+    """What a check notes of chapter, exercise and sign."""
+    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    notes = []
+    monkeypatch.setattr(progress, "note", lambda *note: notes.append(note))
+    return notes
+
+
+def test_a_check_notes_its_chapter_and_its_sign(noted):
+    assert exercises.turn  # the chapter's checks are known once this is imported
+    for answer in (turn, lambda x, angle: x, worked.turn):
+        check("turn", answer)
+        use("turn", answer)
+    assert noted == [("rotary_encoding", "turn", sign) for sign in "✓✗○"]
+
+
+@pytest.mark.parametrize("answer", [turn, lambda x, angle: x])
+def test_grading_remembers_nothing(noted, monkeypatch, answer):
+    monkeypatch.setenv("POSENC_STRICT", "1")
+    with contextlib.suppress(AssertionError):
+        check("turn", answer)
+    assert noted == []
