@@ -2,12 +2,11 @@
 
     moves        a move of a control inside the kernel, for every figure that needs no data
     rotations    a rotation on the CPU, beside its peers, in copies of the same bytes
-    imports      importing the helper, against importing what it needs
     chapters     each chapter from its first cell to its last
     browser      a key or a drag in a browser (Chromium); --delay 100 puts so many ms of round trip between
     grading      submissions a minute (make load)
 
-Without a name the first four are made. CPU time is judged where it can be, since other work on the machine is not
+Without a name the first three are made. CPU time is judged where it can be, since other work on the machine is not
 ours. A figure beyond its limit makes the bench fail; for one beyond its goal the table says what it would take.
 """
 
@@ -20,9 +19,7 @@ import json
 import os
 import pkgutil
 import random
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +38,7 @@ from courseware import notebooks, solutions
 from posenc.lesson.live import Live
 from posenc.rotary import LAYOUTS, angles, rotate
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 def judged(value: float, goal: float, limit: float) -> str:
     """What to write behind a figure that should be at most its goal, and must be at most its limit."""
@@ -108,7 +106,7 @@ def moves() -> Iterator[str]:
     """One kernel a chapter, as a learner has it. Text boxes and the like change the layout and are not judged."""
     yield f"{'move, ms: figure · control':58} {'clock p50, p95':>15} {'CPU p50, p95':>15}"
     for _, names in itertools.groupby(figure_functions(), lambda name: name.partition(".")[0]):
-        code = f"import bench\nbench.move_times({list(names)})"
+        code = f"import sys\nsys.path.insert(0, {HERE!r})\nimport bench\nbench.move_times({list(names)})"
         cells = [v4.new_code_cell("%matplotlib inline"), v4.new_code_cell(code)]
         notebook = v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
         executed = notebooks.execute(notebook, folder=notebooks.NOTEBOOKS)
@@ -212,30 +210,7 @@ def rotations(shapes=tuple(SHAPES), dtypes=(torch.float32, torch.bfloat16), roun
             yield f"  {name:44} {spent[name] / spent['copy_']:7.1f} {clones:8.2f}  {error:.0e}{verdict}"
 
 
-# ------------------------------------------------------ imports and chapters
-
-NEEDED, ALL_NEEDED = "import torch", "import torch, torch.utils.benchmark, matplotlib.figure, ipywidgets"
-SUBJECT = "from posenc import additive, attention, models, rotary, simulated, tasks, terms, text"
-ALL = """import importlib, pkgutil, posenc
-for module in pkgutil.walk_packages(posenc.__path__, "posenc."):
-    importlib.import_module(module.name)
-"""
-
-
-def imports(rounds: int = 5) -> Iterator[str]:
-    """Fresh processes in turns; the least CPU time of each counts."""
-    times: dict[str, list[float]] = {code: [] for code in (NEEDED, SUBJECT, ALL_NEEDED, ALL)}
-    for code in [*times] * rounds:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times[code].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    for code, floor in ((SUBJECT, NEEDED), (ALL, ALL_NEEDED)):
-        seconds, needed = min(times[code]), min(times[floor])
-        ratio = seconds / needed
-        name = "import all of posenc" if code == ALL else "import the subject modules"
-        yield f"{name:30} {seconds:5.2f} s of CPU, {ratio:.2f} times {floor}{judged(ratio, 1.15, 1.5)}"
-
+# ---------------------------------------------------------------- chapters
 
 SPENT = """
 import json, re, time
@@ -267,8 +242,7 @@ SHOWN = ["angle", "clocks", "decay"]  # figures of chapter 4
 
 def browser(delay: float = 0) -> Iterator[str]:
     """Key press to changed pixels of the first slider, and the pictures that a drag of 30 moves draws."""
-    sys.path.insert(0, str(notebooks.NOTEBOOKS.parent / "tests"))
-    from browser import lab
+    from browser import lab  # which takes playwright
 
     source = "from posenc.chapters.rotary_encoding import figures"
     cells = [v4.new_code_cell(f"{source}\n\nfigures.{name}()") for name in SHOWN]
@@ -340,7 +314,7 @@ def grading(chapter: str, count: int) -> Iterator[str]:
 def main(arguments: list[str]) -> int:
     """Print tables. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
-    usual = {"moves": moves, "rotations": rotations, "imports": imports, "chapters": chapters}
+    usual = {"moves": moves, "rotations": rotations, "chapters": chapters}
     parser.add_argument("tables", nargs="*", choices=[*usual, "browser", "grading", []], default=[])
     parser.add_argument("--chapter", default="04", help="that is graded")
     parser.add_argument("--count", type=int, default=200, help="of submissions")

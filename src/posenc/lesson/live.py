@@ -43,6 +43,7 @@ from IPython.display import display
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.text import Text
 
 from posenc.lesson.controls import NAME_HANDLES, answer_beside_a_cell, ends, in_words
@@ -337,7 +338,14 @@ class Live:
                     for label in axis.get_ticklabels(which="both"):
                         label.set_parse_math(True)
         self.figure.set_layout_engine(self._layout_engine)
-        self.figure.canvas.draw()
+        images = [artist for artist in self._layers if isinstance(artist, AxesImage) and artist.get_visible()]
+        for image in images:  # matplotlib draws them although they are animated
+            image.set_visible(False)
+        try:
+            self.figure.canvas.draw()
+        finally:
+            for image in images:
+                image.set_visible(True)
         self.figure.set_layout_engine("none")  # stand still until the next full draw
         self._background = self.figure.canvas.copy_from_bbox(self.figure.bbox)
 

@@ -13,15 +13,19 @@ its name beside that. After a change that is meant, look at the new pictures, an
 import functools
 import importlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from bench import figure_functions
-from matplotlib.text import Text
+from ipywidgets import Text
+from matplotlib import text
 from pictures import kept_as, load, same_or_where, shown
+from thorough import ALL
 
 from courseware.notebooks import NOTEBOOKS, read
+from posenc.lesson.controls import ends
 from posenc.lesson.live import Live
 
 HERE = Path(__file__).parent
@@ -69,7 +73,7 @@ def drawn_as_kept(name: str, live: Live) -> None:
 
 
 def small_text(live: Live) -> dict[str, float]:
-    shown = [item for item in live.figure.findobj(Text) if item.get_text().strip() and item.get_visible()]
+    shown = [item for item in live.figure.findobj(text.Text) if item.get_text().strip() and item.get_visible()]
     return {item.get_text(): item.get_fontsize() for item in shown if item.get_fontsize() < 9}
 
 
@@ -85,6 +89,31 @@ def test_a_figure(name):
     drawn_as_kept(name, live)
     assert not small_text(live)
     assert live.sweep() >= len(live.controls.keys() - {"sentence"})
+
+
+def places(live: Live) -> Iterator[dict]:
+    """All controls at their low ends and at their high ends; with ALL=1, each of them alone there too."""
+    moved = {name: ends(control) for name, control in live.controls.items() if not isinstance(control, Text)}
+    for end in (0, 1) if moved else ():
+        yield {name: both[end] for name, both in moved.items()}
+        for name, both in moved.items() if ALL else ():
+            yield {name: both[end]}
+
+
+@pytest.mark.parametrize("name", FIGURES if ALL else figure_functions())
+def test_a_moved_figure_is_the_one_that_starts_there(name):
+    """What stood there before leaves nothing behind, and nothing that stands still moves."""
+    live = make(name)
+    live.png()
+    start = {name: control.value for name, control in live.controls.items()}
+    for values in places(live):
+        for control, value in values.items():
+            live.set(**{control: value})  # a limit of one may move another
+        fresh = make(name)
+        fresh.set(**{name: control.value for name, control in live.controls.items()})
+        where = same_or_where(live.png(), fresh.png())
+        assert where is None, f"{values}: {where}"
+        live.set(**start)
 
 
 def test_nothing_is_made_up_that_is_no_figure():

@@ -486,6 +486,22 @@ def test_sweep_raises_what_a_callback_raises_at_an_end(end):
         dot(update, level=slider("level", 0, 9, value=4)).sweep()
 
 
+def test_a_matrix_that_shrinks_leaves_nothing_of_its_first_state():
+    """matplotlib draws an animated image into the background all the same."""
+
+    def shrinking(size):
+        figure = canvas(2, 2)
+        image = figure.add_subplot(xlim=(0, 9), ylim=(0, 9)).imshow([[1.0]], vmin=0, vmax=1)
+        update = lambda size: image.set_extent((0, size, 0, size))  # noqa: E731
+        controls = {"size": slider("size", 1, 9, value=size)}
+        return Live(figure, update, moving={"image": image}, controls=controls, alt="A square.")
+
+    live = shrinking(9)
+    live.png()
+    live.set(size=2)
+    assert live.png() == shrinking(2).png()
+
+
 # Threads
 
 

@@ -139,7 +139,8 @@ def matrices() -> Live:
     def update(port: str, position: int) -> None:
         for image, rotate in zip(images, (right.rotate, ports[port])):
             image.set_data(rotate(units, torch.tensor([position]))[:, 0, 0].T.numpy())
-        read.set_text("\n".join(textwrap.wrap(names[port].split("; probed")[0], 118)[:2]))
+        lines = textwrap.wrap(names[port].split("; probed")[0], 118)
+        read.set_text("\n".join([*lines, " "][:2]))  # always two, so that the maps stand still
 
     return Live(
         figure,
