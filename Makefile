@@ -29,7 +29,7 @@ notebooks: ready ## execute the notebooks, store their outputs, write the page o
 site: ready ## make the course as web pages whose sliders move without a kernel
 	@$(steady) $(python) -m courseware.site.pages
 
-bench: ready ## measure what moves, rotations, imports and chapters cost (TABLES=moves for one)
+bench: ready ## measure what moves, rotations and chapters cost (TABLES=moves for one)
 	@$(python) tests/bench.py $(TABLES)
 
 replicate: ready ## run every claim about a training again with other seeds (SETS=16 CHAPTER=03 PACE=3 STEPS=4)
