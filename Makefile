@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.notebooks sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks site bench replicate assignment grade gradescope load clean
+.PHONY: help python ready classroom lab test check notebooks site tally bench replicate assignment grade gradescope load clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,9 @@ notebooks: ready ## execute the notebooks, store their outputs, write the page o
 
 site: ready ## make the course as web pages whose sliders move without a kernel
 	@$(steady) $(python) -m courseware.site.pages
+
+tally: ready ## print how long each lesson and laboratory is (CHAPTER=01 for one)
+	@$(python) -m courseware.tally $(CHAPTER)
 
 bench: ready ## measure what moves, rotations and chapters cost (TABLES=moves for one)
 	@$(python) tests/bench.py $(TABLES)

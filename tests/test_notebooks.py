@@ -20,10 +20,11 @@ from nbformat import v4
 from PIL import Image
 
 from courseware import notebooks
-from courseware.dependencies import defined, used
+from courseware.dependencies import defined, needed_cells, used
 from courseware.index import TAG as INDEX
 from courseware.index import missing, stored, with_index
-from courseware.solutions import HINTS, WORKED, source, with_solutions
+from courseware.solutions import FOLDED, HINTS, WORKED, source, with_solutions
+from courseware.tally import beyond, is_lesson
 from posenc.lesson.claims import bundle, make
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
@@ -119,15 +120,21 @@ def links(notebook):
 def opening_cell(notebook, path):
     first = notebook.cells[0].source
     wanted = {f"# {path.name[:2]} · ": "a heading with the number of the file"}
-    wanted |= {
-        f"**{words}**": f"**{words}**"
-        for words in ("You will be able to", "Needs", "Time", "Runs", "Predict first:")
-    }
-    return [f"the opening cell lacks {what}" for text, what in wanted.items() if text not in first]
+    times = ["Lesson", "Laboratory"] if is_lesson(notebook) else ["Time", "Predict first:"]
+    wanted |= {f"**{words}**": f"**{words}**" for words in ("You will be able to", "Needs", "Runs", *times)}
+    complaints = [f"the opening cell lacks {what}" for text, what in wanted.items() if text not in first]
+    if is_lesson(notebook) and not re.match(r"# .*\n+\*[^*\n]+\*\n", first):
+        complaints.append("the opening cell has no subtitle in italics below its heading")
+    return complaints
 
 
 def stated_time(notebook, path):
-    """Enough for reading at 200 words and 30 lines of code a minute, the exercises, the figures and the run."""
+    """Enough for reading at 200 words and 30 lines of code a minute, the exercises, the figures and the run.
+
+    Of a lesson it is counted, as in `in_bounds`.
+    """
+    if is_lesson(notebook):
+        return []
     stated = re.search(r"\*\*Time\*\* (\d+) min", notebook.cells[0].source)
     run = re.search(r"\*\*Runs\*\* [^\n]*?in (\d+) s", notebook.cells[0].source)
     if not (stated and run):
@@ -142,18 +149,65 @@ def stated_time(notebook, path):
     return [f"takes {needed:.0f} min, and says {stated[1]}"] if needed > int(stated[1]) else []
 
 
-def closing_cell(notebook, path):
-    """Five to seven sentences to take along, and the way on; solutions and the index of the claims come below."""
+def in_bounds(notebook, path):
+    """A lesson is no longer than what is read in an evening, and takes as long as its header says."""
+    return beyond(notebook, path.name[:2]) if is_lesson(notebook) else []
+
+
+def laboratory(notebook, path):
+    """Behind the lesson sections that start folded. They need the lesson and no other section, the lesson needs none."""
     cells = written(notebook)
-    if tagged(notebook, "take-along") != cells[-1:]:
+    ends = [number for number, cell in enumerate(cells) if "take-along" in tags(cell)]
+    if not is_lesson(notebook) or len(ends) != 1:
+        return []
+    first, complaints = ends[0] + 1, []
+    if first == len(cells) or not cells[first].source.startswith("# Laboratory\n"):
+        return ["below what to take along stands no cell '# Laboratory' with a sentence on what there is"]
+    if "laboratory" not in tags(cells[first]) or cells[first].metadata.get(FOLDED):
+        complaints.append("the cell '# Laboratory' is tagged laboratory, and it is not folded")
+    sections: list[list[int]] = []  # the numbers of their cells
+    for number in range(first + 1, len(cells)):
+        if cells[number].cell_type == "markdown" and re.match("##? ", cells[number].source):
+            sections.append([])
+            wanted = f"## Laboratory {chr(ord('A') + len(sections) - 1)} · "
+            if not cells[number].source.startswith(wanted):
+                complaints.append(f"{label(cells[number])} does not start with {wanted!r}")
+            if not cells[number].metadata.get(FOLDED):
+                complaints.append(f"{label(cells[number])} has no {FOLDED}: true in its metadata")
+        if not sections:
+            return [*complaints, f"{label(cells[number])} stands above the first section of the laboratory"]
+        sections[-1].append(number)
+    there = {number for section in sections for number in section}
+    for section in sections:
+        for number in section:
+            if cells[number].cell_type == "code":
+                for other in needed_cells(cells, [number]) & there - {*section}:
+                    complaints.append(f"{label(cells[number])} needs another section: {label(cells[other])}")
+    lesson_code, more = (
+        [cells[number] for number in numbers if cells[number].cell_type == "code"]
+        for numbers in (range(first), sorted(there))
+    )
+    names = set().union(*(defined(cell.source) for cell in more))
+    names -= set().union(*(defined(cell.source) for cell in lesson_code))
+    for cell in lesson_code:
+        for name in sorted(used(cell.source) & names):
+            complaints.append(f"{label(cell)} of the lesson needs {name} of the laboratory")
+    return complaints
+
+
+def closing_cell(notebook, path):
+    """Five sentences to take along, and the way on. In the old form up to seven, and nothing of the chapter below."""
+    cells = written(notebook)
+    closing = tagged(notebook, "take-along")
+    if len(closing) != 1 or not (is_lesson(notebook) or closing == cells[-1:]):
         return ["the last cell, solutions and the index aside, is not the one that is tagged take-along"]
-    source = cells[-1].source
+    source, most = closing[0].source, 5 if is_lesson(notebook) else 7
     complaints = []
     if not source.startswith("## What to take along\n"):
         complaints.append('the closing cell does not start with "## What to take along"')
     sentences = len(re.findall(r"^- ", source, re.MULTILINE))
-    if not 5 <= sentences <= 7:
-        complaints.append(f"{sentences} lines to take along; five to seven")
+    if not 5 <= sentences <= most:
+        complaints.append(f"{sentences} lines to take along; at least five, at most {most}")
     return complaints + way_on(source, path)
 
 
@@ -268,7 +322,25 @@ def guesses(notebook, path):
             complaints.append(
                 f"{label(cell)}: question and answer are {between} pixels apart; {SCREEN} at least"
             )
+        if answers and is_lesson(notebook):
+            complaints += unexplained(cell, notebook.cells[answers[0]], names[0])
     return complaints
+
+
+def unexplained(question, answer, name):
+    """Each wrong option has a reason."""
+    options = re.findall(r"^  [○☐] (.*)$", data(question.outputs[0], "text/plain"), re.MULTILINE)
+    (call,) = (
+        node
+        for node in ast.walk(tree(answer))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.compare"
+    )
+    right = {ast.literal_eval(one) for one in call.args}
+    since = [ast.literal_eval(word.value) for word in call.keywords if word.arg == "since"]
+    reasons = {*right, *(since[0] if since else ())}
+    return [
+        f"{label(question)}: no reason why {option!r} is wrong" for option in options if option not in reasons
+    ]
 
 
 SCREEN = 600  # pixels of a notebook that a screen of 1280 x 800 shows at once
@@ -532,6 +604,8 @@ def numbered(folder):
 RULES = [
     opening_cell,
     stated_time,
+    in_bounds,
+    laboratory,
     closing_cell,
     numbers_to_take_along,
     index_of_claims,
@@ -650,22 +724,75 @@ def model_chapter():
     return with_index(notebooks.normalise(with_solutions(v4.new_notebook(cells=cells))))
 
 
-@pytest.fixture(scope="module")
-def model_text():
-    return notebooks.text(model_chapter())
+HEADER = """# 02 · A chapter
+*Order, and other words that people search for*
+
+**You will be able to** test.
+**Needs** [01](01_before.ipynb) · **Lesson** 6 min of reading, 3 of exercises · **Laboratory** 3 min more · **Runs** in 1 s
+See [below](#A-closing-word)."""
+
+
+def model_lesson():
+    """The same as a lesson with a laboratory behind it."""
+    chapter = model_chapter()
+    cells = written(chapter)
+    cells[0].source = HEADER
+    cells[1].metadata.jupyter = {"source_hidden": True}
+    cells[3] = cell('claim("one is one", 1, below=2)\nclaim("each is", [1, 1], below=2)', *cells[3].outputs)
+    (claimed,) = cells[3].outputs[1:]
+    claimed.data.update(bundle([make("one is one", 1, below=2), make("each is", [1, 1], below=2)]))
+    cells[9].outputs[0].data["text/plain"] = "Which?\n  ○ a\n  ○ b"
+    cells[11].source = 'guess.compare("a", since={"b": "so"})'
+    for number, (name, given) in enumerate(
+        {"failing_twin": "tokens", "position_from_share": "share"}.items(), 2
+    ):
+        stub = f'def {name}({given}):\n    raise NotImplementedError("your turn")'
+        cells[-1:-1] = [
+            v4.new_markdown_cell(f"### Exercise 2.{number} · Again · ●○○○○ · 1 min"),
+            cell(stub, tags=["exercise"], ex={"id": name, "points": 1}),
+            cell(
+                f'check("{name}", {name})\n{name} = use("{name}", {name})', *cells[6].outputs, tags=["check"]
+            ),
+        ]
+    folded = {FOLDED: True}
+    cells += [
+        v4.new_markdown_cell("# Laboratory\nMore, in any order.", metadata={"tags": ["laboratory"]}),
+        v4.new_markdown_cell("## Laboratory A · Dots", metadata=folded),
+        cell("dots = 3"),
+        cell("show(dots)", *cells[2].outputs),
+        v4.new_markdown_cell("## Laboratory B · Others", metadata=folded),
+        cell("others = 3"),
+        cell("show(others)", *cells[2].outputs),
+    ]
+    for number, made in enumerate(code(v4.new_notebook(cells=cells)), start=1):
+        made.execution_count = number
+    return with_index(notebooks.normalise(with_solutions(v4.new_notebook(cells=cells))))
+
+
+MODELS = {"chapter": model_chapter, "lesson": model_lesson}
+
+
+@functools.cache
+def model_text(name):
+    return notebooks.text(MODELS[name]())
+
+
+def folder_of(model, folder):
+    """The folder with the model between two others; the path of the model."""
+    for name in ("01_before", "02_chapter", "03_after"):
+        (folder / f"{name}.ipynb").write_text(model_text(model), encoding="utf-8")
+    return folder / "02_chapter.ipynb"
 
 
 @pytest.fixture
-def chapters(tmp_path, model_text):
-    """A folder with the model chapter between two others."""
-    for name in ("01_before", "02_chapter", "03_after"):
-        (tmp_path / f"{name}.ipynb").write_text(model_text, encoding="utf-8")
-    return tmp_path
+def chapters(tmp_path):
+    return folder_of("chapter", tmp_path).parent
 
 
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_model_chapter_passes(chapters, rule):
-    path = chapters / "02_chapter.ipynb"
+def test_the_model_chapter_passes(model, rule, tmp_path):
+    path = folder_of(model, tmp_path)
     assert not rule(notebooks.read(path), path)
 
 
@@ -836,13 +963,51 @@ VIOLATIONS = [
 ]
 
 
+def folded(index):
+    return metadata(index, **{FOLDED: True})
+
+
+def unfolded(index):
+    return lambda notebook: notebook.cells[index].metadata.pop(FOLDED)
+
+
+def moved(index, to):
+    return lambda notebook: notebook.cells.insert(to, notebook.cells.pop(index))
+
+
+# In the model of a lesson 10 asks and 12 answers, 21 is to be taken along, 22 opens the laboratory, and 23 to 25 and
+# 26 to 28 are its sections.
+OF_A_LESSON = [
+    (opening_cell, sources(0, "**Laboratory**", "Laboratory"), "lacks **Laboratory**"),
+    (opening_cell, sources(0, "*Order, and", "Order, and"), "no subtitle in italics"),
+    (
+        in_bounds,
+        sources(0, "6 min of reading", "8 min of reading"),
+        "reading: the header says 8 min, and 6 are",
+    ),
+    (in_bounds, sources(0, "test.", "test. " * 9000), "minutes of reading; at most 40"),
+    (laboratory, without(22), "no cell '# Laboratory'"),
+    (laboratory, metadata(22, tags=[]), "is tagged laboratory"),
+    (laboratory, folded(22), "it is not folded"),
+    (laboratory, sources(26, "Laboratory B", "Laboratory C"), "does not start with '## Laboratory B · '"),
+    (laboratory, unfolded(26), f"has no {FOLDED}: true"),
+    (laboratory, moved(23, 25), "stands above the first section"),
+    (laboratory, sources(28, "others", "dots"), "needs another section: 'dots = 3'"),
+    (laboratory, sources(3, "claim(", "lambda: dots\nclaim("), "of the lesson needs dots of the laboratory"),
+    (closing_cell, sources(21, "- Five.", "- Five.\n- Six."), "6 lines to take along"),
+    (closing_cell, metadata(21, tags=[]), "not the one that is tagged take-along"),
+    (guesses, sources(12, ', since={"b": "so"}', ""), "no reason why 'b' is wrong"),
+]
+
+
 @pytest.mark.parametrize(
-    ("rule", "plant", "complaint"),
-    VIOLATIONS,
-    ids=[f"{number}-{rule.__name__}" for number, (rule, _, _) in enumerate(VIOLATIONS)],
+    ("model", "rule", "plant", "complaint"),
+    [("chapter", *violation) for violation in VIOLATIONS]
+    + [("lesson", *violation) for violation in OF_A_LESSON],
+    ids=[f"{number}-{rule.__name__}" for number, (rule, _, _) in enumerate(VIOLATIONS + OF_A_LESSON)],
 )
-def test_a_planted_violation_is_caught(chapters, rule, plant, complaint):
-    path = chapters / "02_chapter.ipynb"
+def test_a_planted_violation_is_caught(model, rule, plant, complaint, tmp_path):
+    path = folder_of(model, tmp_path)
     notebook = notebooks.read(path)
     plant(notebook)
     path.write_text(json.dumps(notebook), encoding="utf-8")  # nbformat would mend some of it
@@ -862,4 +1027,4 @@ def test_a_gap_in_the_numbers_is_caught(chapters):
 
 
 def test_every_rule_has_a_violation():
-    assert {rule for rule, _, _ in VIOLATIONS} == set(RULES)
+    assert {rule for rule, _, _ in VIOLATIONS + OF_A_LESSON} == set(RULES)

@@ -36,6 +36,7 @@ MAKE = {
     "make notebooks CHAPTER=01": ".venv -m courseware.notebooks 01 start",
     "make bench": ".venv tests/bench.py",
     "FRESH=1 make notebooks": ".venv -m courseware.notebooks",
+    "make tally": ".venv -m courseware.tally",
     "make replicate": ".venv -m courseware.replicate",
     "make replicate SETS=16": ".venv -m courseware.replicate --sets 16",
     "DASK_SCHEDULER_ADDRESS=tcp://host:8786 make replicate": ".venv -m courseware.replicate",
@@ -88,6 +89,12 @@ def test_make_starts_it(command, tmp_path):
         assert (ROOT / "src" / f"{module.replace('.', '/')}.py").exists()
 
 
+def lesson(opening):
+    """The title of a chapter and the minutes of its lesson, exercises among them."""
+    header = r"^# (.*)\n(?:.*\n)*?.*\*\*Lesson\*\* (\d+) min of reading, (\d+) of exercises"
+    return [(title, str(int(read) + int(asked))) for title, read, asked in re.findall(header, opening)]
+
+
 def test_the_table_of_chapters_says_what_the_chapters_say():
     rows = re.findall(r"^\| \[(.*?)\]\((notebooks/\d.*?)\) \| .*\? \| (\d+) min \|$", README, re.MULTILINE)
     openings = {
@@ -98,6 +105,7 @@ def test_the_table_of_chapters_says_what_the_chapters_say():
         (title.replace(" · ", " "), f"notebooks/{path.name}", minutes)
         for path, opening in openings.items()
         for title, minutes in re.findall(r"^# (.*)\n(?:.*\n)*?.*\*\*Time\*\* (\d+) min", opening)
+        or lesson(opening)
     ]
     assert rows == said and len(said) == len(openings)
 
