@@ -19,7 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Error, Locator, Page, sync_playwright
 
-from courseware.lab import CONNECTION, UNFOLD
+from courseware.lab import CONNECTION
 
 FLAGS = [
     "--disable-gpu",
@@ -344,7 +344,7 @@ class Lab:
 def lab(folder: Path, home: Path, *, plain: bool = False, delay: float = 0) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
-    With plain, the server is without what `make lab` adds. What server and browser say arrives `delay` seconds
+    With plain, the server is without `posenc.lesson.connection`. What server and browser say arrives `delay` seconds
     later.
     """
     config = home / "config" / "labconfig" / "page_config.json"
@@ -372,7 +372,7 @@ def lab(folder: Path, home: Path, *, plain: bool = False, delay: float = 0) -> I
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
-    command += [CONNECTION, UNFOLD] * (not plain)
+    command += [CONNECTION] * (not plain)
     log = home / "jupyterlab.log"
     with log.open("w") as output:
         server = subprocess.Popen(

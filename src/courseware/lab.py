@@ -25,7 +25,6 @@ DEFAULTS = Path(__file__).with_name(
 )  # for JupyterLab: no pop-up about news. A reader's own settings win
 WORKSPACES = ".jupyterlab"
 COPIED = ".copied.json"  # the digest of each notebook when it was copied
-UNFOLD = f"--LabApp.extra_labextensions_path={DEFAULTS / 'labextensions'}"  # links into folded sections
 CONNECTION = "--ServerApp.kernel_websocket_connection_class=posenc.lesson.connection.Connection"
 
 # What JupyterLab shows at the first start: the table of contents beside the page. Later it shows what the reader left.
@@ -127,7 +126,6 @@ def command(own: Path, start: Path, port: str | None) -> list[str]:
         "--ip=127.0.0.1",
         f"--ServerApp.root_dir={own.parent}",
         CONNECTION,
-        UNFOLD,
         f"--LabApp.workspaces_dir={own / WORKSPACES}",
         f"--LabApp.default_url=/lab/tree/{start.relative_to(own.parent).as_posix()}",
     ]

@@ -11,10 +11,12 @@ import re
 from nbformat import NotebookNode, v4
 
 from courseware.index import TAG as INDEX
+from courseware.index import anchor
 from posenc.lesson.exercises import find
 
 HINTS, WORKED = "hints", "worked"  # the tags of the two kinds of cells
 TITLE = "## Worked solutions"
+FOLDED = "jp-MarkdownHeadingCollapsed"  # how JupyterLab stores that a heading's section is folded
 
 
 def with_solutions(notebook: NotebookNode) -> NotebookNode:
@@ -24,7 +26,6 @@ def with_solutions(notebook: NotebookNode) -> NotebookNode:
         KeyError: it has an exercise that the chapter's module does not know.
     """
     cells, solutions, name, heading = [], [], "", ""
-    _register(notebook)
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", ())
         if {HINTS, WORKED} & {*tags}:
@@ -35,23 +36,22 @@ def with_solutions(notebook: NotebookNode) -> NotebookNode:
         elif "exercise" in tags:
             name = cell.metadata.ex.id
         elif "check" in tags:
-            title = " · ".join(["Solution", *heading.split(" · ")[:2]]).replace(" · ", " ", 1)
-            made = _cell(name, WORKED, f"### {title}\n\n{_folded('Show', _code(name))}")
-            cells.append(_cell(name, HINTS, f"{hints(name)}\n\n[Worked solution](#cell-id={made.id})"))
-            solutions.append(made)
+            title = f"Solution {' · '.join(heading.split(' · ')[:2])}"
+            cells.append(_cell(name, HINTS, hints(notebook, name, title)))
+            solutions.append(_cell(name, WORKED, f"### {title}\n\n{_folded('Show', _code(notebook, name))}"))
     if solutions:
         end = len(cells) - any(INDEX in cell.metadata.get("tags", ()) for cell in cells[-1:])
-        first = v4.new_markdown_cell(TITLE, id="worked-solutions", metadata={"tags": [WORKED]})
+        first = v4.new_markdown_cell(TITLE, id="worked-solutions", metadata={"tags": [WORKED], FOLDED: True})
         cells[end:end] = [first, *solutions]
     notebook.cells = cells
     return notebook
 
 
-def hints(name: str) -> str:
-    """The hints of an exercise, each folded."""
-    return "\n\n".join(
-        _folded(f"Hint {number}", _markdown(hint)) for number, hint in enumerate(find(name).hints, start=1)
-    )
+def hints(notebook: NotebookNode, name: str, title: str) -> str:
+    """The hints of an exercise, each folded, and the link to its solution, which has this title."""
+    _register(notebook)
+    folded = [_folded(f"Hint {n}", _markdown(hint)) for n, hint in enumerate(find(name).hints, start=1)]
+    return "\n\n".join([*folded, f"[Worked solution](#{anchor(title)})"])
 
 
 def solved(notebook: NotebookNode) -> NotebookNode:
