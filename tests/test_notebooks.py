@@ -23,8 +23,8 @@ from courseware import notebooks
 from courseware.dependencies import defined, needed_cells, used
 from courseware.index import TAG as INDEX
 from courseware.index import missing, stored, with_index
-from courseware.solutions import FOLDED, HINTS, WORKED, source, with_solutions
-from courseware.tally import beyond, is_lesson
+from courseware.solutions import HINTS, WORKED, source, with_solutions
+from courseware.tally import FOLDED, beyond, is_lesson
 from posenc.lesson.claims import bundle, make
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"

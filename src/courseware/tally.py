@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 from courseware import notebooks
 from courseware.index import TAG as INDEX
 
+FOLDED = "jp-MarkdownHeadingCollapsed"  # how JupyterLab stores that the section of a heading is folded
 LEAST_EXERCISES = 3
 DROUGHT = (20, 4)  # open lines of code and ✓ between two pictures or exercises of a lesson, at most
 BOUNDS = {  # minutes of reading, ✓ lines and open lines of code that the lesson of each chapter has at most

@@ -3,6 +3,17 @@
 for (const figure of document.querySelectorAll(".live")) start(figure);
 for (const prediction of document.querySelectorAll(".prediction")) ask(prediction);
 
+// A link to what is folded unfolds it.
+reveal();
+addEventListener("hashchange", reveal);
+addEventListener("click", event => { if (event.target.closest("a")?.hash === location.hash) reveal(); });
+
+function reveal() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let part = target; part; part = part.parentElement) if (part.matches("details")) part.open = true;
+    target?.scrollIntoView();
+}
+
 // What a section measured is a hover away, or a click or a key.
 for (const claims of document.querySelectorAll(".claims")) {
     claims.addEventListener("pointerenter", event => { if (event.pointerType === "mouse") claims.open = true; });

@@ -27,7 +27,9 @@ from courseware import index
 from courseware.dependencies import needed_cells
 from courseware.notebooks import NOTEBOOKS, read
 from courseware.site.frames import frames
+from courseware.solutions import WORKED
 from courseware.solutions import solved as with_answers
+from courseware.tally import FOLDED
 from posenc.lesson.live import Live
 
 ROOT = NOTEBOOKS.parent
@@ -59,7 +61,9 @@ class Renderer(IPythonRenderer):
         return latex2mathml.converter.convert(body)
 
     def block_html(self, html: str) -> str:
-        return super().block_html(html) if "<img" in html else html  # it would close a <details> before its text
+        return (
+            super().block_html(html) if "<img" in html else html
+        )  # it would close a <details> before its text
 
     def heading(self, text: str, level: int, **attrs: object) -> str:
         anchor = unescape(re.sub("<.*?>", "", text)).replace(" ", "-")
@@ -141,8 +145,31 @@ def with_claims(html: str, claims: Iterable[index.Stored]) -> str:
         count = f"{len(lines)} claims measured" if len(lines) > 1 else "1 claim measured"
         box = f'<details class="claims"><summary>{count}</summary><ul>{"".join(lines)}</ul></details>'
         quoted = f""""{re.escape(anchor)}"|'{re.escape(unescape(anchor))}'"""  # as its own quotes make it
-        html = re.sub(rf"(<h(\d) id=(?:{quoted})>.*?</h\2>)", lambda m: m[1] + box, html, count=1)  # noqa: B023
+        html = re.sub(
+            rf"(<h(\d) id=(?:{quoted})>.*?</h\2>(?:\s*</summary>)?)", lambda m: m[1] + box, html, count=1
+        )  # noqa: B023
     return html
+
+
+def with_folds(notebook: NotebookNode) -> NotebookNode:
+    """A copy in which the cells say where the page folds a section: those of the laboratory, and the worked solutions.
+
+    The cell of its heading has the heading as HTML in its metadata as `summary`, and the cell behind its last one
+    `closes`; where that is the end of the page, the last one has `ends`.
+    """
+    made = copy.deepcopy(notebook)
+    level = 0  # of the heading of the section that is open
+    for cell in made.cells:
+        heading = re.match("(#+) .*", cell.source) if cell.cell_type == "markdown" else None
+        if heading and len(heading[1]) <= level:
+            cell.metadata.closes, level = True, 0
+        worked = cell.source.startswith("## ") and WORKED in cell.metadata.get("tags", ())
+        if heading and (cell.metadata.get(FOLDED) or worked):
+            cell.metadata.summary, cell.source = markdown(heading[0]), cell.source[heading.end() :]
+            level = len(heading[1])
+    if level:
+        made.cells[-1].metadata.ends = True
+    return made
 
 
 def page(notebook: NotebookNode, **resources: object) -> str:
@@ -162,7 +189,9 @@ def page(notebook: NotebookNode, **resources: object) -> str:
         "style": style(),
         "script": (PAGE / "page.js").read_text(encoding="utf-8"),
     }
-    return with_claims(exporter.from_notebook_node(notebook, resources)[0], index.stored(notebook))
+    return with_claims(
+        exporter.from_notebook_node(with_folds(notebook), resources)[0], index.stored(notebook)
+    )
 
 
 def style() -> str:

@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from courseware import notebooks
 from courseware.dependencies import needed_cells
 from courseware.site import frames, pages
+from courseware.tally import FOLDED
 from posenc.lesson.claims import bundle, make
 from posenc.lesson.controls import text
 from posenc.lesson.guesses import RUN, Guess, _Comparison
@@ -28,6 +29,13 @@ PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("
 
 # Drawn anew, a figure that needs a cell with one of these shows another picture than the notebook.
 MEASURED = r"\btrain\(|\bSTEPS\b|\bmeasure\("
+
+
+def in_browser(test):
+    """These measure no times, so other tests may run beside them."""
+    missing = pytest.mark.skipif(not chromium(), reason="no Chromium is installed: apt-get install chromium")
+    return pytest.mark.slow(missing(test))
+
 
 # ------------------------------------------------------------------- pages
 
@@ -145,6 +153,64 @@ def test_code_is_folded_where_it_is_long_or_machinery_or_makes_a_figure():
     assert html.count('<details class="code">') == 1
 
 
+FOLDS = [
+    v4.new_markdown_cell("# Laboratory\n\nIn any order."),
+    v4.new_markdown_cell("## Laboratory A · *Dots*\n\nMore.", metadata={FOLDED: True}),
+    v4.new_markdown_cell("### Exercise 1.1", id="asked"),
+    v4.new_markdown_cell("## Laboratory B · Lines", metadata={FOLDED: True}),
+    v4.new_code_cell("1", id="lines"),
+    v4.new_markdown_cell("## Worked solutions", metadata={"tags": ["worked"]}),
+    v4.new_markdown_cell("### Solution 1.1", metadata={"tags": ["worked"]}),
+]
+
+
+def folds(html):
+    """What stands in each section that the page folds, without the marks of its paragraphs and boxes."""
+    found = re.findall('<details class="section">(.*?)</details>', html, re.DOTALL)
+    return [re.sub(r"<[^>]*>|\s+", " ", part).split() for part in found]
+
+
+@pytest.mark.parametrize("more", [[], [v4.new_markdown_cell("## All claims")]])
+def test_the_laboratory_and_the_solutions_are_folded(more):
+    html = a_page(*FOLDS, *more)
+    a, b, solutions = folds(html)
+    assert a == "Laboratory A · Dots More. Exercise 1.1".split()
+    assert b[:4] == "Laboratory B · Lines".split() and b[-1] == "1"
+    assert solutions == "Worked solutions Solution 1.1".split()
+    assert html.count("<details") == html.count("</details>")
+    assert (
+        '<h2 id="Laboratory-A-·-Dots">'
+        in re.search("<summary>(.*?)</summary>", html[html.index('"section"') :], re.S)[1]
+    )
+    assert "Laboratory-B-·-Lines" in re.findall('<li><a href="#(.*?)">', html)
+
+
+def test_what_a_folded_section_measured_stands_in_it_behind_its_heading():
+    claimed = v4.new_output("display_data", data=bundle([make("a", 1, below=2)]))
+    html = a_page(FOLDS[1], v4.new_code_cell("claim(…)", outputs=[claimed]))
+    assert re.search(r'</h2>\s*</summary><details class="claims">', html)
+
+
+@in_browser
+def test_a_link_into_a_folded_section_unfolds_it(browser, tmp_path):
+    link = v4.new_markdown_cell("[there](#cell-id=asked), [lines](#Laboratory-B-·-Lines)")
+    (tmp_path / "a.html").write_text(a_page(link, *FOLDS))
+    page = browser.new_page(offline=True)
+    page.goto((tmp_path / "a.html").as_uri())
+    states = "[...document.querySelectorAll('.section')].map(section => section.open)"
+    assert page.evaluate(states) == [False, False, False]
+    page.get_by_role("link", name="there").click()
+    page.get_by_text("Exercise 1.1").wait_for(state="visible")
+    assert page.evaluate(states) == [True, False, False]
+    page.locator(".section summary").first.click()
+    page.get_by_role("link", name="there").click()  # the address is the same
+    page.get_by_text("Exercise 1.1").wait_for(state="visible")
+    page.goto(f"{(tmp_path / 'a.html').as_uri()}#cell-id=lines")
+    page.reload()
+    assert page.evaluate(states) == [False, True, False]
+    page.close()
+
+
 def test_what_a_section_measured_stands_beside_its_heading():
     claims = [make("a < b", value, below=2.0, case=value) for value in (0.5, 1.5)]
     outputs = [v4.new_output("display_data", data=bundle(claims))]
@@ -216,12 +282,6 @@ def test_a_figure_stays_in_its_chapter(tmp_path, capsys):
 # ----------------------------------------------------------- in the browser
 
 
-def in_browser(test):
-    """These measure no times, so other tests may run beside them."""
-    missing = pytest.mark.skipif(not chromium(), reason="no Chromium is installed: apt-get install chromium")
-    return pytest.mark.slow(missing(test))
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
     """A folder with the notebooks and the whole site; what a figure needs is trained for a step or two."""
@@ -249,6 +309,7 @@ def page(built, browser, request) -> Iterator[Page]:
     page.on("pageerror", lambda error: page.said.append(str(error)))
     page.goto((built / "site" / request.param).as_uri())
     page.wait_for_function("!document.querySelector('.live canvas[hidden]')")
+    page.evaluate("for (const section of document.querySelectorAll('.section')) section.open = true")
     yield page
     page.close()
 
