@@ -27,6 +27,7 @@ from nbformat import NotebookNode, from_dict
 
 from courseware import notebooks, solutions
 from courseware.dependencies import used
+from courseware.tally import FOLDED
 from posenc.lesson.exercises import HANDED_OUT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +82,7 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
     """The notebook that nbgrader makes the students' from.
 
     Each stub gets its worked function, to be cut out again, and each check its points and the hidden tests, and goes
-    on with the student's answer. The worked solutions at the end are left out.
+    on with the student's answer. The worked solutions at the end are left out. No section starts folded.
 
     Args:
         notebook: a chapter; stays as it is.
@@ -108,6 +109,8 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
             own = f'{name} = use("{name}", {name}, handed_out=True)'
             cell.source = f'check("{name}", {name}){_hidden_region(name, tests[name])}\n{own}'
             cell.metadata.nbgrader = _role(f"check_{name}", grade=True, locked=True, points=points)
+    for cell in source.cells:
+        cell.metadata.pop(FOLDED, None)  # an exercise of the laboratory is seen like one of the lesson
     return source
 
 

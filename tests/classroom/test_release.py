@@ -20,6 +20,7 @@ from courseware import notebooks
 from courseware.dependencies import needed_cells
 from courseware.index import anchor
 from courseware.solutions import with_solutions
+from courseware.tally import FOLDED
 from posenc.lesson.exercises import Unanswered, check
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +58,13 @@ def test_the_teachers_source_runs_and_holds_points(path):
         ast.parse(answer.source), ast.parse(check.source)
     assert not [cell for cell in source.cells if "worked" in tags(cell)]
     assert "orked solution" not in "".join(cell.source for cell in source.cells if "hints" in tags(cell))
+
+
+def test_no_section_of_an_assignment_starts_folded():
+    chapter = one_exercise()
+    chapter.cells[0].metadata[FOLDED] = True
+    assert not [cell for cell in teachers_source(chapter, TEST).cells if FOLDED in cell.metadata]
+    assert FOLDED in chapter.cells[0].metadata
 
 
 @chapters
