@@ -40,6 +40,7 @@ from posenc.rotary import LAYOUTS, angles, rotate
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+
 def judged(value: float, goal: float, limit: float) -> str:
     """What to write behind a figure that should be at most its goal, and must be at most its limit."""
     if value > limit:
@@ -263,7 +264,9 @@ def browser(delay: float = 0) -> Iterator[str]:
                     )
                     drawn = page.drag(figure, slider)
                     verdict = judged(p50, delay + 35, delay + 60) or judged(p95, delay + 55, delay + 110)
-                    verdict = verdict or (judged(30 - drawn, 3, 6) if not delay else "")  # of 30 moves, those missed
+                    verdict = verdict or (
+                        judged(30 - drawn, 3, 6) if not delay else ""
+                    )  # of 30 moves, those missed
                     verdict = "" if kind.startswith("as J") else verdict
                     yield f"{f'{name}, {kind}':36} {p50:6.0f} {p95:8.0f} {drawn:6}{verdict}"
 

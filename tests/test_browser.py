@@ -186,7 +186,9 @@ def move_every_control(notebook: Notebook) -> int:
                 notebook.settle()
                 if notebook.picture(figure) != before or found.kind != "slider":
                     break
-            assert notebook.picture(figure) != before, f"{what}: {value} to {found.value}, and the picture stayed"
+            assert notebook.picture(figure) != before, (
+                f"{what}: {value} to {found.value}, and the picture stayed"
+            )
             assert found.value != value, f"{what}: still at {value}"
             assert found.focused(), f"{what}: lost the focus"
             assert notebook.alert(figure).count() == 0, f"{what}: {notebook.alert(figure).inner_text()}"

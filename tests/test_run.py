@@ -19,7 +19,14 @@ BREAKS = "import pytest\n@pytest.fixture\ndef broken(): 1 / 0\ndef test_four(bro
         (["import os; os._exit(0)", PASSES], 1, "1 passed, 1 failed"),
         (["", PASSES], 1, "1 passed, 1 failed"),
     ],
-    ids=["all pass", "one fails", "a fixture fails", "a file is broken", "a run ends without a word", "no test"],
+    ids=[
+        "all pass",
+        "one fails",
+        "a fixture fails",
+        "a file is broken",
+        "a run ends without a word",
+        "no test",
+    ],
 )
 def test_every_part_runs_and_the_last_line_counts_them_together(tmp_path, capfd, files, status, last):
     for number, source in enumerate(files):

@@ -34,14 +34,27 @@ def test_a_picture_that_changed_is_seen_unless_time_or_a_training_changed_it(tmp
         now = {"height": "1", "words": ""} | change
         before = {"height": "1", "words": " up to 0.25" if "0.5" in now["words"] else ""}
         sources = ["def measure(*_): ...", *(FIGURE.format(**values) for values in (before, now))]
-        define, stored, shown = (v4.new_code_cell(source.replace('"A line', 'f"A line')) for source in sources)
+        define, stored, shown = (
+            v4.new_code_cell(source.replace('"A line', 'f"A line')) for source in sources
+        )
         notebook = v4.new_notebook(cells=[PARAMETERS, define, stored], metadata=notebooks.METADATA)
         executed = notebooks.normalise(notebooks.execute(notebook, folder=tmp_path))
         executed.cells[2].source = shown.source
         (tmp_path / f"{name.replace(' ', '_')}.ipynb").write_text(notebooks.text(executed))
-    command = [sys.executable, "-m", "pytest", "-p", "stored_pictures", "--nbval", "--nbval-current-env", "-rf"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "stored_pictures",
+        "--nbval",
+        "--nbval-current-env",
+        "-rf",
+    ]
     environment = os.environ | {"PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    failed = {words.replace("_", " ") for words in re.findall(r"^FAILED (\S+)\.ipynb", done.stdout, re.MULTILINE)}
+    failed = {
+        words.replace("_", " ") for words in re.findall(r"^FAILED (\S+)\.ipynb", done.stdout, re.MULTILINE)
+    }
     assert failed == {name for name, (_, fails) in OTHERS.items() if fails}, done.stdout
     assert done.stdout.count("the picture looks different from the stored one") == 1

@@ -214,7 +214,7 @@ class Grader:
                 for process, (submission, start, number) in list(running.items()):
                     if process.is_alive() and time.monotonic() < start + self.limits.seconds + 60:
                         continue
-                    _end(process, kernels / str(number))
+                    _end(process)
                     del running[process]
                     try:
                         found = json.loads((base / f"{number}.json").read_text())
@@ -223,14 +223,13 @@ class Grader:
                     yield submission, self._keep(submission, found, start)
                     workplace.remove(kernels / str(number), base / str(number))
         finally:
-            for process, (_, _, number) in running.items():
-                _end(process, kernels / str(number))
+            for process in running:
+                _end(process)
 
     def _one(self, submission: Submission, base: Path, kernels: Path, number: int) -> None:
         """In a process of its own: grade, and leave the result as JSON."""
         from classroom import autograde
 
-        workplace.adopt()
         try:
             if submission.trouble:
                 raise OSError(submission.trouble)
@@ -240,8 +239,6 @@ class Grader:
             found = failure(self.points, str(error))
         except Exception as error:  # noqa: BLE001  whatever it is, the student has not done it
             found = no_mark(self.points, ascii(f"{type(error).__name__}: {error}")[1:-1][:300])
-        finally:
-            workplace.end_below()  # a daemon too, where there is no sandbox to end with
         notebooks.write(base / f"{number}.json", json.dumps(found))
 
     def _place(self, autograde, course: Path, own: Path, number: int):
@@ -281,14 +278,13 @@ def _closed(*paths: str) -> list[Path]:
     return [folder for folder in folders if not folder.stat().st_mode & stat.S_IXOTH]
 
 
-def _end(process: multiprocessing.Process, own: Path) -> None:
-    """End a grader and all that it started; where it was killed, what it started is found by its home."""
+def _end(process: multiprocessing.Process) -> None:
+    """End a grader and all that it started; what its sandbox holds ends with the sandbox."""
     if process.is_alive():
         os.kill(process.pid, signal.SIGSTOP)  # it starts no more
         workplace.end_below(process.pid)
         process.kill()
     process.join()
-    workplace.end_in(own)
 
 
 def kept_from(isolated: bool) -> str:

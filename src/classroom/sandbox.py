@@ -24,8 +24,8 @@ SPACES = {
 }
 HOW = (
     "bubblewrap does not work here{}, and without it a submission could read and change what you can. Install it "
-    "(Debian and Ubuntu: sudo apt install bubblewrap), or grade in a container or an account that holds nothing else "
-    "and say so: SANDBOX=none make grade …"
+    "(Debian and Ubuntu: sudo apt install bubblewrap), or grade in a container that holds nothing else and say so: "
+    "SANDBOX=none make grade …"
 )
 
 

@@ -5,7 +5,6 @@ import csv
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,11 +14,12 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import assignment
 import nbformat
 import pytest
 
 import classroom
-from classroom import grade, release, submissions
+from classroom import grade, submissions
 from classroom.marks import failure, no_mark, write_marks
 from classroom.release import ClassroomError
 from classroom.submissions import Submission
@@ -29,170 +29,122 @@ from courseware.solutions import solved
 closed_in = grade._closed
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
-POINTS = {
-    "hide_the_future": 2,
-    "next_row": 2,
-    "unpermute": 2,
-    "failing_twin": 1,
-    "position_from_share": 1,
-    "expected_accuracy": 2,
-}
-CELL_SECONDS = 12
-
-
-# ------------------------------------------------------------ made-up learners
+CELL_SECONDS = 5  # for cells that take none, or for ever
+LAST_STOP = ["--cell-seconds", "1200", "--seconds", "12000"]
 
 
 def cell(notebook, name):
     return next(cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == name)
 
 
-def answered(released, answers):
-    """A copy of the released notebook with these cells instead of stubs."""
-    notebook = copy.deepcopy(released)
-    for name, source in answers.items():
-        cell(notebook, name).source = source
-    return notebook
+def table(classroom):
+    with (classroom / "graded" / CHAPTER.stem / "marks.csv").open(encoding="utf-8") as file:
+        return {line["student"]: line for line in csv.DictReader(file)}
 
 
-def answers_of(chapter):
-    """For each exercise its cell as one who solved it leaves it."""
-    cells = solved(notebooks.read(chapter)).cells
-    return {cell.metadata.ex.id: cell.source for cell in cells if "exercise" in cell.metadata.get("tags", ())}
+# ------------------------------------------- the proven list, of a small assignment
 
-
-UNPERMUTE = "def unpermute(layer, x, p):\n    "
-RIGHT_UNPERMUTE = UNPERMUTE + "return layer(x[p])[p.argsort()]"
-# Who answers all but one exercise, and that one like this, gets the points of the others, or these.
-ONE_CELL = {
-    "wrong": (UNPERMUTE + "return layer(x)", 8),
-    "loop in a function": (UNPERMUTE + "while True:\n        pass", 8),
-    "loop at top level": ("while True:\n    pass\n" + RIGHT_UNPERMUTE, 8),
-    "failing import": ("import no_such_module\n" + RIGHT_UNPERMUTE, 8),
-    "syntax error": (UNPERMUTE + "return layer(x[p]", 8),
-    "exit": ("import os\n" + UNPERMUTE + "os._exit(0)", 8),
-    "no interrupt": (UNPERMUTE + "return 7**10**9", 8),
-    "name in a stray cell": (UNPERMUTE + "return layer(x[p])[globals()['back'](p)]", 10),
-    "own helper module": ("from helper import inverse\n" + UNPERMUTE + "return layer(x[p])[inverse(p)]", 10),
-    "warnings": (
-        "import sys, warnings\nmax = sum = range = None  # names that the hidden tests use\n"
-        + UNPERMUTE
-        + "warnings.warn('deprecated')\n    print('!', file=sys.stderr)\n    return layer(x[p])[p.argsort()]",
-        10,
+# Who answers b rightly, and a like this, gets the one point of b or all three, and where points are missing this reason.
+ANSWERS = {
+    "right": (assignment.RIGHT["a"], 3, ""),
+    "wrong": ("def a():\n    return 2", 1, "a: AssertionError"),
+    "loop in a function": (
+        "def a():\n    while True:\n        pass",
+        1,
+        f"a: it ran longer than {CELL_SECONDS} s",
     ),
-    "memory": (UNPERMUTE + "kept = []\n    while True:\n        kept.append(bytearray(10**7))", 8),
-    "monkeypatched checker": (
-        "import posenc.lesson.exercises\nposenc.lesson.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n"
-        + UNPERMUTE
-        + "return layer(x)",
-        8,
+    "loop at top level": ("while True:\n    pass\n" + assignment.RIGHT["a"], 1, "a: "),
+    "no interrupt": (
+        "def a():\n    return 7**10**9",
+        1,
+        f"a: it ran longer than {CELL_SECONDS} s and could not be interrupted",
     ),
+    "failing import": ("import no_such_module\n" + assignment.RIGHT["a"], 1, "a: ModuleNotFoundError"),
+    "syntax error": ("def a():\n    return (1", 1, "a: SyntaxError"),
+    "exit": ("import os\ndef a():\n    os._exit(0)", 1, "a: its code ended or crashed the kernel"),
+    "memory": (
+        "def a():\n    kept = []\n    while True:\n        kept.append(bytearray(10**7))",
+        1,
+        "a: MemoryError",
+    ),
+    "name in a stray cell": ("def a():\n    return globals()['one']()", 3, ""),
+    "own helper module": ("from helper import a", 3, ""),
+    "worked solutions imported": (
+        "from worked_solutions import a",
+        1,
+        "a: ModuleNotFoundError: No module named 'worked_solutions'",
+    ),
+    "worked solutions in a package": ("from worked_solutions.all import a", 1, "a: ModuleNotFoundError"),
     "peek": (
-        UNPERMUTE + "raise ValueError('hidden test seen' if 'test_unpermute(' in In[-1] else 'no')",
-        8,
-    ),
-    "worked solution imported": ("from posenc.chapters.permutation_invariance.worked import unpermute", 8),
-    "worked solution found by its path": (
-        UNPERMUTE
-        + "import importlib.util, posenc\n"
-        + "    path = posenc.__path__[0] + '/chapters/permutation_invariance/worked.py'\n"
-        + "    spec = importlib.util.spec_from_file_location('mine', path)\n"
-        + "    module = importlib.util.module_from_spec(spec)\n"
-        + "    spec.loader.exec_module(module)\n"
-        + "    return module.unpermute(layer, x, p)",
-        8,
-    ),
-    "worked solutions looked for everywhere": (
-        UNPERMUTE
-        + "import os, sys\n"
-        + "    tops = [*sys.path, 'COURSE', '/proc/self/cwd']\n"
-        + "    files = {name for top in tops for _, _, names in os.walk(top) for name in names}\n"
-        + "    found = [name for name in files if name.startswith('worked.')]\n"
-        + "    raise ValueError(f'{len(found)} of the solutions, {\"attention.py\" in files}')",
-        8,
+        "def a():\n    raise ValueError('hidden test seen' if 'assert a()' in In[-1] else 'no')",
+        1,
+        "hidden test seen",
     ),
     "spy": (
-        UNPERMUTE
-        + "import os\n    seen = sum(len(names) for top in ('CLASSROOM', 'FROM') for _, _, names in os.walk(top))\n"
-        + "    raise ValueError(f'{seen} files of the class, {len(os.listdir())} here')",
-        8,
+        "def a():\n    import os\n"
+        "    seen = sum(len(names) for top in ('CLASSROOM', 'FROM') for _, _, names in os.walk(top))\n"
+        "    raise ValueError(f'{seen} files of the class, {len(os.listdir())} here')",
+        1,
+        "0 files of the class, 0 here",
     ),
 }
+BESIDE = {
+    "own helper module": "helper.py",
+    "worked solutions imported": "worked_solutions.py",
+    "worked solutions in a package": "worked_solutions/all.py",
+}
+OTHERS = {
+    "deleted check": (3, ""),
+    "edited check": (1, "a: AssertionError"),
+    "duplicated cell": (3, ""),
+    "not a notebook": (0, "it is not a notebook that can be read"),
+    "empty folder": (0, f"there is no notebook {CHAPTER.name} in the folder"),
+}
+MARKS = {name: mark for name, (_, mark, _) in ANSWERS.items()} | {n: mark for n, (mark, _) in OTHERS.items()}
+REASONS = {name: why for name, (*_, why) in ANSWERS.items()} | {n: why for n, (_, why) in OTHERS.items()}
 
 
-def submit(folder, released):
-    """Write the submissions; the mark that each is to get."""
-    answers = answers_of(CHAPTER)
-    marks = {}
-
-    def add(name, notebook, mark):
-        nbformat.write(notebook, folder / f"{name}.ipynb")
-        marks[name] = mark
-
-    add("blank", released, 0)
-    add("correct", answered(released, answers), 10)
-    for name, (source, mark) in ONE_CELL.items():
-        for word, place in (("CLASSROOM", folder.parent / "classroom"), ("FROM", folder), ("COURSE", ROOT)):
+def submit(folder):
+    """Write the submissions."""
+    b = assignment.RIGHT["b"]
+    made = {}
+    for name, (source, *_) in ANSWERS.items():
+        for word, place in (("CLASSROOM", folder.parent / "classroom"), ("FROM", folder)):
             source = source.replace(word, str(place))
-        add(name, answered(released, answers | {"unpermute": source}), mark)
-    (folder / "own helper module").mkdir()
-    (folder / "own helper module.ipynb").rename(folder / "own helper module" / "renamed by the student.ipynb")
-    (folder / "own helper module" / "helper.py").write_text("def inverse(p):\n    return p.argsort()\n")
-
-    handed_out = release.worked_solutions(
-        notebooks.read(folder.parent / "classroom/source" / CHAPTER.stem / CHAPTER.name)
-    )
-    imported = answered(released, answers | {"unpermute": "from worked_solutions import unpermute"})
-    renamed = answered(released, answers | {"unpermute": "from worked_solutions.all import unpermute"})
-    for name, notebook, file, mark in (
-        ("worked solutions imported", imported, "worked_solutions.py", 8),
-        ("worked solutions in a package", renamed, "worked_solutions/all.py", 8),
-        ("worked solutions beside a blank", released, "worked_solutions.py", 0),
-    ):
-        add(name, notebook, mark)
-        (folder / name / file).parent.mkdir(parents=True)
-        (folder / f"{name}.ipynb").rename(folder / name / CHAPTER.name)
-        (folder / name / file).write_text(handed_out)
-
-    deleted = answered(released, answers)
-    deleted.cells.remove(cell(deleted, "check_unpermute"))
-    add("deleted check", deleted, 10)
-    stray = answered(released, answers | {"unpermute": ONE_CELL["name in a stray cell"][0]})
-    stray.cells.insert(1, nbformat.v4.new_code_cell("def back(p):\n    return p.argsort()"))
-    add("name in a stray cell", stray, 10)
-    edited = answered(released, answers | {"unpermute": UNPERMUTE + "return layer(x)"})
-    cell(edited, "check_unpermute").source = "print('✓ unpermute')"
-    cell(edited, "check_unpermute").metadata.tags = ["skip-execution"]
-    cell(edited, "check_next_row").metadata.nbgrader.points = 100
-    edited.cells[0].metadata.nbgrader = "mine"
-    add("edited check", edited, 8)
-    twice = answered(released, answers)
-    last = cell(twice, "unpermute")
-    first = copy.deepcopy(last) | {"source": UNPERMUTE + "return x", "id": "pasted"}
-    twice.cells.insert(twice.cells.index(last), nbformat.from_dict(first))
-    add("duplicated cell", twice, 10)
-
+        made[name] = assignment.notebook(a=source, b=b)
+    made["name in a stray cell"].cells.insert(0, nbformat.v4.new_code_cell("def one():\n    return 1"))
+    made["deleted check"] = assignment.notebook(**assignment.RIGHT)
+    made["deleted check"].cells.remove(cell(made["deleted check"], "check_a"))
+    made["edited check"] = edited = assignment.notebook(a=ANSWERS["wrong"][0], b=b)
+    cell(edited, "check_a").source = "print('✓ a')"
+    cell(edited, "check_a").metadata.tags = ["skip-execution"]
+    cell(edited, "check_b").metadata.nbgrader.points = 100
+    made["duplicated cell"] = twice = assignment.notebook(**assignment.RIGHT)
+    first = copy.deepcopy(cell(twice, "a")) | {"source": ANSWERS["wrong"][0], "id": "pasted"}
+    twice.cells.insert(0, nbformat.from_dict(first))
+    for name, notebook in made.items():
+        if beside := BESIDE.get(name):
+            (folder / name / beside).parent.mkdir(parents=True)
+            (folder / name / beside).write_text(assignment.RIGHT["a"])
+            nbformat.write(notebook, folder / name / "renamed by the student.ipynb")
+        else:
+            nbformat.write(notebook, folder / f"{name}.ipynb")
     (folder / "not a notebook.ipynb").write_text("My answers are in the mail.")
     (folder / "empty folder").mkdir()
     (folder / "link.ipynb").symlink_to("/etc/passwd")
-    return marks | {"not a notebook": 0, "empty folder": 0}
-
-
-# ----------------------------------------------------------- the proven list
 
 
 @pytest.fixture(scope="module")
 def graded(classroom_python, tmp_path_factory):
-    """Chapter 1 handed out, handed in and graded, with an interruption: (folder, expected marks, the printed lines,
-    a result of before the interruption)."""
+    """The small assignment handed in and graded, with an interruption: (folder, the printed lines, a result of before
+    the interruption)."""
     base = tmp_path_factory.mktemp("class")
-    given = ["--classroom", str(base / "classroom")]
-    subprocess.run([classroom_python, "-m", "classroom.release", "01", *given], check=True)
-    released = nbformat.read(base / "classroom" / "release" / CHAPTER.stem / CHAPTER.name, 4)
+    assignment.hand_out(base / "classroom", "a", "b")
     (base / "handed in").mkdir()
-    marks = submit(base / "handed in", released)
-    command = [classroom_python, "-m", "classroom.grade", "1", str(base / "handed in"), *given]
-    command += ["--workers", "2", "--cell-seconds", str(CELL_SECONDS)]
+    submit(base / "handed in")
+    command = [classroom_python, "-m", "classroom.grade", "1", str(base / "handed in")]
+    command += ["--classroom", str(base / "classroom"), "--workers", "2", "--seconds", "1200"]
+    command += ["--cell-seconds", str(CELL_SECONDS), "--gigabytes", "0.5"]
     (base / "tmp").mkdir()
     own = os.environ | {"TMPDIR": str(base / "tmp")}  # where its kernels' folders are
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": own}
@@ -204,7 +156,7 @@ def graded(classroom_python, tmp_path_factory):
     while len(list(results.glob("*.json"))) < 2 and first.poll() is None:
         time.sleep(0.1)
     first.send_signal(signal.SIGINT)
-    printed, _ = first.communicate(timeout=60)
+    printed, _ = first.communicate()
     assert "The same command again goes on from here" in printed
     again, *_ = finished = sorted(results.glob("*.json"))  # one that was graded is graded again
     known = again.stem, json.loads(again.read_text())
@@ -212,118 +164,87 @@ def graded(classroom_python, tmp_path_factory):
     before = {path.stem: path.stat().st_mtime_ns for path in finished if path != again}
     second = subprocess.run(command, **output, check=False)
     assert second.returncode == 0, second.stdout
-    assert 0 < len(before) < len(marks) - 1
-    assert f"{len(before)} of {len(marks)} were graded before" in second.stdout
+    assert 0 < len(before) < len(MARKS) - 1
+    assert f"{len(before)} of {len(MARKS)} were graded before" in second.stdout
     assert {name: (results / f"{name}.json").stat().st_mtime_ns for name in before} == before
-    return base, marks, second.stdout, known
-
-
-def table(base):
-    with (base / "classroom" / "graded" / CHAPTER.stem / "marks.csv").open(encoding="utf-8") as file:
-        return {line["student"]: line for line in csv.DictReader(file)}
+    return base, second.stdout, known
 
 
 @pytest.mark.slow
 def test_everyone_gets_the_expected_mark(graded):
-    base, marks, _, _ = graded
-    assert {student: float(line["mark"]) for student, line in table(base).items()} == marks
-    assert {float(line["points"]) for line in table(base).values()} == {10}
+    found = table(graded[0] / "classroom")
+    assert {student: float(line["mark"]) for student, line in found.items()} == MARKS
+    assert {float(line["points"]) for line in found.values()} == {3}
 
 
 @pytest.mark.slow
 def test_only_the_exercise_in_question_loses_its_points(graded):
-    for student in ONE_CELL:
-        line = table(graded[0])[student]
-        others = {name: float(line[name]) for name in POINTS if name != "unpermute"}
-        assert others == {name: n for name, n in POINTS.items() if name != "unpermute"}
-
-
-REASONS = {
-    "blank": "next_row: not attempted yet",
-    "correct": "",
-    "worked solutions imported": "unpermute: ModuleNotFoundError: No module named 'worked_solutions'",
-    "worked solutions beside a blank": "unpermute: not attempted yet",
-    "worked solution imported": "No module named 'posenc.chapters.permutation_invariance.worked'",
-    "worked solution found by its path": "No such file or directory",
-    "worked solutions looked for everywhere": "0 of the solutions, True",
-    "loop in a function": f"unpermute: it ran longer than {CELL_SECONDS} s",
-    "no interrupt": f"unpermute: it ran longer than {CELL_SECONDS} s and could not be interrupted",
-    "syntax error": "unpermute: SyntaxError",
-    "exit": "unpermute: its code ended or crashed the kernel",
-    "memory": "unpermute: it raised MemoryError",
-    "not a notebook": "it is not a notebook that can be read",
-    "empty folder": "there is no notebook 01_permutation_invariance.ipynb in the folder",
-    "peek": "hidden test seen",
-    "spy": "0 files of the class, 0 here",
-}
+    found = table(graded[0] / "classroom")
+    assert {student: float(found[student]["b"]) for student in ANSWERS} == dict.fromkeys(ANSWERS, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("student", REASONS)
 def test_the_reason_of_a_missing_mark_is_told(graded, student):
-    reason = table(graded[0])[student]["reason"]
+    reason = table(graded[0] / "classroom")[student]["reason"]
     assert REASONS[student] in reason and bool(reason) == bool(REASONS[student])
 
 
 @pytest.mark.slow
 def test_everyone_gets_a_page(graded):
-    base, marks, printed, _ = graded
+    base, printed, _ = graded
     pages = base / "classroom" / "graded" / CHAPTER.stem / "feedback"
-    assert {page.stem for page in pages.glob("*.html")} == set(marks)
+    assert {page.stem for page in pages.glob("*.html")} == MARKS.keys()
     assert "its code ended or crashed the kernel" in (pages / "exit.html").read_text()
-    wrong = (pages / "wrong.html").read_text()
-    assert "a layer that sees order looks blind to it" in wrong or "the layer never saw" in wrong
-    assert "p.argsort()]" not in wrong, "the page tells the answer"
+    assert "return 2" in (pages / "wrong.html").read_text()
+    assert "return 1" not in (pages / "wrong.html").read_text(), "the page tells the answer"
     assert "link.ipynb is neither a notebook nor a folder" in printed
 
 
 @pytest.mark.slow
 def test_the_gradebook_holds_the_marks_of_all(graded, classroom_python):
-    base, marks, _, _ = graded
-    book = base / "classroom" / "graded" / CHAPTER.stem / "gradebook.db"
+    book = graded[0] / "classroom" / "graded" / CHAPTER.stem / "gradebook.db"
     script = "import sys, json; from nbgrader.api import Gradebook; book = Gradebook(sys.argv[1])\n"
     script += "print(json.dumps({s.student.id: s.score for s in book.assignment_submissions(sys.argv[2])}))"
     command = [classroom_python, "-W", "ignore", "-c", script, f"sqlite:///{book}", CHAPTER.stem]
-    assert json.loads(subprocess.check_output(command, text=True)) == marks
+    assert json.loads(subprocess.check_output(command, text=True)) == MARKS
 
 
 @pytest.mark.slow
 def test_grading_again_gives_the_same_marks(graded):
-    base, _, _, before = graded
-    again = json.loads(
-        (base / "classroom" / "graded" / CHAPTER.stem / "results" / f"{before[0]}.json").read_text()
-    )
+    base, _, (student, before) = graded
+    results = base / "classroom" / "graded" / CHAPTER.stem / "results"
+    again = json.loads((results / f"{student}.json").read_text())
     for told in ("marks", "notes", "reason"):
-        assert again[told] == before[1][told]
+        assert again[told] == before[told]
 
 
 @pytest.mark.slow
-def test_moodles_zip_is_graded_and_its_worksheet_filled(graded, classroom_python, tmp_path):
-    base, _, _, _ = graded
+def test_moodles_zip_is_graded_and_its_worksheet_filled(classroom_python, tmp_path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        for name in ("correct", "wrong"):
-            text = (base / "handed in" / f"{name}.ipynb").read_text()
-            archive.writestr(f"{name}_{len(name)}_assignsubmission_file_/{CHAPTER.name}", text)
+        for name, number in (("right", 7), ("wrong", 5)):
+            text = nbformat.writes(assignment.notebook(a=ANSWERS[name][0], b=assignment.RIGHT["b"]))
+            archive.writestr(f"{name}_{number}_assignsubmission_file_/{CHAPTER.name}", text)
         archive.writestr("bomb_9_assignsubmission_file_/a.ipynb", bytes(submissions.BIGGEST + 1))
     sheet = "Identifier,Full name,Status,Grade,Last modified (grade)\n"
     (tmp_path / "x.csv").write_text(
-        sheet + "Participant 7,correct,on time,,-\nParticipant 5,wrong,1 day late,,-\n"
+        sheet + "Participant 7,right,on time,,-\nParticipant 5,wrong,1 day late,,-\n"
     )
     command = [classroom_python, "-m", "classroom.grade", "1", tmp_path / "x.zip"]
-    command += ["--classroom", tmp_path / "classroom"]
-    shutil.copytree(base / "classroom" / "source", tmp_path / "classroom" / "source")
+    command += ["--classroom", tmp_path / "classroom", *LAST_STOP]
+    assignment.hand_out(tmp_path / "classroom", "a", "b")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    after, graded_in = table(tmp_path), tmp_path / "classroom" / "graded" / CHAPTER.stem
+    after, graded_in = table(tmp_path / "classroom"), tmp_path / "classroom" / "graded" / CHAPTER.stem
     assert {name: (float(line["mark"]), line["status"]) for name, line in after.items()} == {
-        "correct (7)": (10, "on time"),
-        "wrong (5)": (8, "1 day late"),
+        "right (7)": (3, "on time"),
+        "wrong (5)": (1, "1 day late"),
         "bomb (9)": (0, ""),
     }
     assert "it has 20 MB; 20 are the most" in after["bomb (9)"]["reason"]
     assert "late: wrong (5)" in done.stdout and "not in the worksheet: bomb (9)" in done.stdout
     with (graded_in / "moodle.csv").open() as file:
-        assert [line["Grade"] for line in csv.DictReader(file)] == ["10", "8"]
+        assert [line["Grade"] for line in csv.DictReader(file)] == ["3", "1"]
     with zipfile.ZipFile(graded_in / "moodle.zip") as archive:
         assert f"wrong_5_assignsubmission_file_/{CHAPTER.stem}.html" in archive.namelist()
 
@@ -334,6 +255,73 @@ def test_nothing_is_left_behind(graded):
     left = subprocess.run(["pgrep", "-f", folder], capture_output=True, text=True, check=False)
     assert left.stdout == ""
     assert not [path.name for path in folder.iterdir() if "grading-" in path.name]
+
+
+# ------------------------------------------------------------ and of a chapter
+
+UNPERMUTE = "def unpermute(layer, x, p):\n    "
+IN_CHAPTER = {
+    "wrong": UNPERMUTE + "return layer(x)",
+    "monkeypatched checker": "import posenc.lesson.exercises\n"
+    "posenc.lesson.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n" + UNPERMUTE + "return layer(x)",
+    "worked solution imported": "from posenc.chapters.permutation_invariance.worked import unpermute",
+    "worked solution found by its path": UNPERMUTE + "import importlib.util, posenc\n"
+    "    path = posenc.__path__[0] + '/chapters/permutation_invariance/worked.py'\n"
+    "    spec = importlib.util.spec_from_file_location('mine', path)\n"
+    "    module = importlib.util.module_from_spec(spec)\n"
+    "    spec.loader.exec_module(module)\n"
+    "    return module.unpermute(layer, x, p)",
+    "worked solutions looked for everywhere": UNPERMUTE + "import os, sys\n"
+    "    tops = [*sys.path, 'COURSE', '/proc/self/cwd']\n"
+    "    files = {name for top in tops for _, _, names in os.walk(top) for name in names}\n"
+    "    found = [name for name in files if name.startswith('worked.')]\n"
+    "    raise ValueError(f'{len(found)} of the solutions, {\"attention.py\" in files}')",
+    # max, sum and range are names that the hidden tests use
+    "warnings": "import sys, warnings\nmax = sum = range = None\n"
+    + UNPERMUTE
+    + "warnings.warn('deprecated')\n    print('!', file=sys.stderr)\n    return layer(x[p])[p.argsort()]",
+}
+IN_CHAPTER_REASONS = {
+    "blank": "next_row: not attempted yet",
+    "correct": "",
+    "wrong": "unpermute: ",
+    "monkeypatched checker": "unpermute: ",
+    "worked solution imported": "No module named 'posenc.chapters.permutation_invariance.worked'",
+    "worked solution found by its path": "No such file or directory",
+    "worked solutions looked for everywhere": "0 of the solutions, True",
+    "warnings": "",
+}
+
+
+@pytest.mark.slow
+def test_a_chapter_is_handed_out_handed_in_and_graded(classroom_python, tmp_path):
+    """Right answers get all points, none get none, and whoever gets unpermute wrong or by a trick loses its two."""
+    given = ["--classroom", str(tmp_path / "classroom")]
+    subprocess.run([classroom_python, "-m", "classroom.release", "01", *given], check=True)
+    released = nbformat.read(tmp_path / "classroom" / "release" / CHAPTER.stem / CHAPTER.name, 4)
+    answers = {
+        c.metadata.ex.id: c.source for c in solved(notebooks.read(CHAPTER)).cells if "ex" in c.metadata
+    }
+    (tmp_path / "in").mkdir()
+    nbformat.write(released, tmp_path / "in" / "blank.ipynb")
+    for name, source in {"correct": answers["unpermute"], **IN_CHAPTER}.items():
+        handed_in = copy.deepcopy(released)
+        for exercise, answer in {**answers, "unpermute": source.replace("COURSE", str(ROOT))}.items():
+            cell(handed_in, exercise).source = answer
+        nbformat.write(handed_in, tmp_path / "in" / f"{name}.ipynb")
+    command = [classroom_python, "-m", "classroom.grade", "1", str(tmp_path / "in"), *given, *LAST_STOP]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = table(tmp_path / "classroom")
+    most = float(found["correct"]["points"])
+    marks = {"blank": 0, "correct": most, "warnings": most}
+    assert {name: float(line["mark"]) for name, line in found.items()} == {
+        name: marks.get(name, most - 2) for name in IN_CHAPTER_REASONS
+    }
+    for name, reason in IN_CHAPTER_REASONS.items():
+        assert reason in found[name]["reason"] and bool(reason) == bool(found[name]["reason"])
+    wrong = (tmp_path / "classroom" / "graded" / CHAPTER.stem / "feedback" / "wrong.html").read_text()
+    assert "p.argsort()]" not in wrong, "the page tells the answer"
 
 
 # ------------------------------------------------------------------- the parts
@@ -598,7 +586,7 @@ def test_the_memory_of_all_processes_together_is_limited(classroom_python):
     assert printed == "it took more than 0.1 GB of memory\n"
 
 
-def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch, tmp_path):
+def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch):
     psutil = pytest.importorskip("psutil")
 
     class Gone:
@@ -608,5 +596,5 @@ def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch, t
     monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: [Gone()])
     process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
     process.start()
-    grade._end(process, tmp_path)
+    grade._end(process)
     assert process.exitcode == -signal.SIGKILL

@@ -73,7 +73,9 @@ def drawn_as_kept(name: str, live: Live) -> None:
 
 
 def small_text(live: Live) -> dict[str, float]:
-    shown = [item for item in live.figure.findobj(text.Text) if item.get_text().strip() and item.get_visible()]
+    shown = [
+        item for item in live.figure.findobj(text.Text) if item.get_text().strip() and item.get_visible()
+    ]
     return {item.get_text(): item.get_fontsize() for item in shown if item.get_fontsize() < 9}
 
 
