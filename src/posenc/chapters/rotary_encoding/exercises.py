@@ -347,24 +347,22 @@ def move_keys(answer: Answer) -> None:
     for dropped in (1, 100, 5000):
         cached = rotate(key, angles(places + dropped, head_dim))
 
-        def turned_by(positions: Tensor, layout: str = "interleaved") -> Tensor:
-            return rotate(cached, angles(positions, head_dim), layout=layout)
-
-        got, back = answer.tensor(cached, dropped, shape=key.shape), torch.tensor([-dropped])
+        got, turned = answer.tensor(cached, dropped, shape=key.shape), partial(rotate, cached)
+        along, further = angles(places, head_dim), angles(torch.tensor([dropped]), head_dim)
         same = partial(torch.allclose, got, rtol=0, atol=1e-6)
         if same(wanted):
             continue
         if same(cached):
             wrong("the keys are unchanged: they are still turned by their old positions")
-        if same(turned_by(-back)):
+        if same(turned(further)):
             wrong(f"the keys are turned {dropped} places further on: turn them back")
-        if same(turned_by(back, "half_split")):
+        if same(turned(-further, layout="half_split")):
             wrong("the other layout: these keys were turned as neighbours")
         if same(key):
             wrong("every turn is taken off: the first key stands at 0 now, but the next at 1, and so on")
-        if same(turned_by(places)):
+        if same(turned(along)):
             wrong("the keys are turned a second time, by their new positions: the old turn is still on them")
-        if same(turned_by(-places)):
+        if same(turned(-along)):
             wrong("the new positions are taken off; what has to go is the turn of the dropped tokens")
         wrong(
             f"with {dropped} dropped, these are not the keys at positions 0, 1, 2, … ({difference(got, wanted)})"
