@@ -318,7 +318,7 @@ def looking_back(look_back: Callable[[int, int], Tensor] = aimed) -> Live:
     whole.set(xlim=(-0.5, length - 0.5), ylim=(length - 0.5, -0.5), aspect="equal")
     whole.set_xlabel("key's position n")
     whole.set_ylabel("query's position m", labelpad=1)
-    image = whole.imshow(torch.zeros(length, length), cmap=MAGNITUDE, vmin=0, vmax=1)
+    image = whole.imshow(torch.zeros(length, length).numpy(), cmap=MAGNITUDE, vmin=0, vmax=1)
     row = whole.add_patch(Rectangle((0, 0), 0, 1, fill=False, edgecolor=QUERY, linewidth=2))
     whole.set_title("weights")
 
@@ -334,7 +334,7 @@ def looking_back(look_back: Callable[[int, int], Tensor] = aimed) -> Live:
         query, key = size * look_back(back, head_dim)
         q, k = (rotate(x.expand(length, -1), angles(everywhere, head_dim)) for x in (query, key))
         weights = attention_weights(q, k, bias=causal_bias(length, length))
-        image.set_data(weights)
+        image.set_data(weights.numpy())
         row.set_bounds(-0.5, m - 0.5, length, 1)
         bars.set_data(everywhere[: m + 1].numpy(), weights[m, : m + 1].numpy())
         asks.set_data([m, m], [0, 1])
