@@ -526,7 +526,7 @@ def out_of_step() -> Live:
     panel.axhline(0, color=GREY, linewidth=0.5)
     panel.set_xlabel("distance m − n (positions)")
     panel.set_ylabel("cosine")
-    cosines = panel.add_collection(LineCollection([], colors=SLOW, linewidths=0.6, alpha=0.7))
+    cosines = panel.add_collection(LineCollection([], colors=SLOW, linewidths=1))
     (mean,) = panel.plot([], [], color=TURNED, linewidth=3)
     (peak,) = panel.plot([], [], "o", color=TURNED, markersize=8)
     readout = panel.set_title(" ")
@@ -534,14 +534,13 @@ def out_of_step() -> Live:
     def update(first: int, last: int, ahead: int) -> None:
         low, high = sorted((first, last))
         curves = ((distances[:, None] - ahead) * speeds[low : high + 1]).cos()  # (distances, pairs)
-        cosines.set_segments([torch.stack([distances, curve], dim=1).numpy() for curve in curves.T])
+        some = torch.linspace(0, high - low, min(5, high - low + 1)).round().long()
+        cosines.set_segments([torch.stack([distances, curve], dim=1).numpy() for curve in curves.T[some]])
         mean.set_data(distances.numpy(), curves.mean(dim=1).numpy())
         peak.set_data([ahead], [1])
         pairs = f"pairs {low} to {high}" if low < high else f"pair {low} alone"
         ahead_by = f", the key turned by {ahead} in advance" if ahead else ""
-        readout.set_text(
-            f"{pairs}{ahead_by}: the score of q = k is the thick line, the mean of the thin ones"
-        )
+        readout.set_text(f"{pairs}{ahead_by}: the score is the mean of their cosines, the thick line")
 
     return Live(
         figure,
@@ -552,8 +551,8 @@ def out_of_step() -> Live:
             "last": slider("to pair", 0, 31, value=31),
             "ahead": slider("key turned by", 0, 64, unit="positions", value=0),
         },
-        alt="A thin cosine for each pair against the distance, and their mean as a thick line. Over all pairs the mean "
-        "falls, as the cosines get out of step; of one pair alone it is that pair's cosine.",
+        alt="Thin cosines against the distance, up to five of those of the pairs, and as a thick line the mean over all "
+        "chosen pairs. Over all pairs the mean falls, as the cosines get out of step.",
     )
 
 
@@ -606,67 +605,6 @@ def two_layouts() -> Live:
         controls={"pair": slider("pair i", 0, head_dim // 2 - 1, value=1)},
         alt="Two rows of eight boxes, a to h. Interleaved, an arc joins neighbours: the dimensions 2i and 2i + 1. "
         "Half-split, the same letters stand in another order, and the arc joins dimension i with i + 4.",
-    )
-
-
-def decay() -> Live:
-    """How well turned queries and keys match, against the distance: aligned, aimed at an offset, and random."""
-    head_dim, offsets = 128, torch.arange(1, 1025)
-    generator = torch.Generator().manual_seed(0)
-    draws = torch.randn(20, 2, head_dim, generator=generator, dtype=torch.float64)
-    ones = torch.ones(head_dim, dtype=torch.float64)
-
-    def cosines(query: Tensor, key: Tensor) -> Tensor:
-        """Of the key and the query that stands `offset` positions after it, for every offset, (offsets,)."""
-        later = rotate(query.expand(len(offsets), head_dim), angles(offsets, head_dim))
-        return later @ key / (query.norm() * key.norm())
-
-    def aimed_at(peak: int) -> Tensor:
-        """A key that a query of ones matches best from `peak` positions after it."""
-        return rotate(ones, angles(torch.tensor(peak), head_dim))
-
-    figure = canvas(8, 3.5)
-    figure.set_layout_engine("none")
-    panel = figure.add_axes((0.08, 0.15, 0.9, 0.7))
-    panel.set_xscale("log")
-    panel.set(xlim=(0.95, 1100), ylim=(-0.5, 1.08))
-    panel.set_xticks([1, 3, 10, 37, 100, 300, 1000], ["1", "3", "10", "37", "100", "300", "1000"])
-    panel.minorticks_off()
-    panel.axhline(0, color=GREY, linewidth=0.5)
-    panel.set_xlabel("offset m − n (positions)")
-    panel.set_ylabel("cosine of turned q and k")
-    panel.plot(offsets.numpy(), cosines(ones, ones).numpy(), color=TURNED, label="aligned: k = q")
-    (aimed,) = panel.plot([], [], color=TURNED, linestyle="--", label="aimed: k = R(peak) q")
-    (random,) = panel.plot([], [], color=GREY, linestyle=":", label="random q and k")
-    (now,) = panel.plot([], [], "o", color="black", markersize=6)
-    figure.legend(*panel.get_legend_handles_labels(), loc=(0.09, 0.925), ncols=3, frameon=False)
-    readout = panel.set_title(" ")
-    aligned = cosines(ones, ones)
-
-    def update(offset: int, peak: int, draw: int) -> None:
-        curves = aligned, cosines(ones, aimed_at(peak)), cosines(*draws[draw])
-        aimed.set_ydata(curves[1].numpy())
-        random.set_ydata(curves[2].numpy())
-        at = [curve[offset - 1].item() for curve in curves]
-        now.set_data([offset] * 3, at)
-        readout.set_text(
-            f"offset {offset}: aligned {_signed(at[0])}, aimed {_signed(at[1])}, random {_signed(at[2])}"
-        )
-
-    for line in (aimed, random):
-        line.set_data(offsets.numpy(), aligned.numpy())
-    return Live(
-        figure,
-        update,
-        moving={"aimed": aimed, "random": random, "now": now, "readout": readout},
-        controls={
-            "offset": slider("offset", 1, 1024, unit="positions", value=37),
-            "peak": slider("peak", 1, 200, unit="positions", value=37),
-            "draw": slider("random draw", 0, 19, value=0),
-        },
-        alt="The cosine of a turned query and a turned key against their offset, on a logarithmic axis. Aligned "
-        "vectors start at 1 and come down in ripples to about a quarter. A key aimed at an offset peaks there. Random "
-        "vectors stay near 0 everywhere.",
     )
 
 
