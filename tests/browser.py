@@ -341,17 +341,20 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, home: Path, *, plain: bool = False, delay: float = 0) -> Iterator[Lab]:
+def lab(
+    folder: Path, home: Path, *, plain: bool = False, course: bool = False, delay: float = 0
+) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
-    With plain, the server is without `posenc.lesson.connection`. What server and browser say arrives `delay` seconds
-    later.
+    With plain, the server is without `posenc.lesson.connection`; with course, the folder is a clone of the course, and
+    the server is that of `make lab`. What server and browser say arrives `delay` seconds later.
     """
-    config = home / "config" / "labconfig" / "page_config.json"
-    config.parent.mkdir(parents=True)
-    config.write_text(
-        json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}})
-    )
+    (home / "config" / "labconfig").mkdir(parents=True)
+    if not course:
+        config = home / "config" / "labconfig" / "page_config.json"
+        config.write_text(
+            json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}})
+        )
     config = home / "config" / "jupyter_lab_config.json"
     config.write_text(json.dumps({"LabApp": {"expose_app_in_browser": True}}))
     token = os.urandom(16).hex()
@@ -373,6 +376,9 @@ def lab(folder: Path, home: Path, *, plain: bool = False, delay: float = 0) -> I
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
     command += [CONNECTION] * (not plain)
+    if course:
+        start = "import pathlib, sys; from courseware import lab; lab.main([sys.argv[1]], pathlib.Path(sys.argv[2]))"
+        command = [sys.executable, "-c", start, str(port), str(folder)]
     log = home / "jupyterlab.log"
     with log.open("w") as output:
         server = subprocess.Popen(

@@ -144,6 +144,17 @@ SCRATCH = [
     """,
 ]
 
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+TURN = """
+    from posenc.chapters.rotary_encoding import exercises, worked
+    from posenc.lesson.exercises import check
+
+    def turn(v, angle):
+        return worked.turn(v, angle)
+
+    check("turn", turn)
+    """
+
 
 @pytest.fixture(scope="module")
 def jupyterlab(tmp_path_factory) -> Lab:
@@ -152,8 +163,7 @@ def jupyterlab(tmp_path_factory) -> Lab:
         (folder / name).write_text(text(without_training(read(NOTEBOOKS / name))))
     shutil.copy(NOTEBOOKS / "claims.ipynb", folder)
     cells = [nbformat.v4.new_code_cell(dedented(source)) for source in SCRATCH]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    scratch = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    scratch = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
     nbformat.write(scratch, folder / "scratch.ipynb")
     with lab(folder, tmp_path_factory.mktemp("home")) as running:
         yield running
@@ -423,3 +433,37 @@ def test_chapter_1_names_a_mistake_and_takes_a_right_answer(chapter):
     chapter.run("def unpermute(", f"{stub}[p.argsort()]")
     verdict = chapter.run('check("unpermute"')
     assert verdict.startswith("✓") and verdict.count("\n") == 1
+
+
+def test_make_lab_opens_a_page_that_knows_what_was_done(tmp_path):
+    """With the table of contents and without a question about news; a check in the reader's copy is counted."""
+    course = tmp_path / "course"
+    (course / "notebooks").mkdir(parents=True)
+    shutil.copy(NOTEBOOKS.parent / "README.md", course)
+    shutil.copy(NOTEBOOKS / "start.ipynb", course / "notebooks")
+    cells = [
+        nbformat.v4.new_markdown_cell("# 04 · A chapter\n### Exercise 4.1 · Turn a vector · ●○○○○ · 5 min"),
+        nbformat.v4.new_code_cell(dedented(TURN), metadata={"ex": {"id": "turn", "points": 1}}),
+    ]
+    chapter = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+    nbformat.write(chapter, course / "notebooks" / "04_rotary_encoding.ipynb")
+    (tmp_path / "home").mkdir()
+    with lab(course, tmp_path / "home", course=True) as running:
+        page = running.browser.new_page()
+        page.goto(f"{running.url}/?token={running.token}")
+        start = Notebook(page)
+        assert page.url.endswith("/lab/tree/my/start.ipynb")
+        page.locator(".jp-TableOfContents").get_by_text("What you would search for").wait_for()
+        page.locator("td", has_text=re.compile("^0 of 1$")).wait_for()
+        chapter = running.open("my/04_rotary_encoding.ipynb")
+        assert chapter.run("check(").startswith("✓")
+        chapter.close()
+        start.start("contents()")
+        page.locator("td", has_text=re.compile("^✓ 1 of 1$")).wait_for()
+        page.get_by_role("link", name="Exercise 4.1 · Turn a vector").click()
+        page.get_by_role("heading", name="Exercise 4.1").wait_for()
+        assert page.get_by_text("official Jupyter news").count() == 0
+    assert sorted(path.name for path in (course / "notebooks").iterdir()) == [
+        "04_rotary_encoding.ipynb",
+        "start.ipynb",
+    ]

@@ -74,6 +74,7 @@ def overview(folder: Path) -> str:
         )
         for name, (heading, cell) in asked.items():
             if last == f"{chapter}/{name}":
+                heading = re.sub(r" · [●○].*", "", heading)  # how hard it is and how long it takes
                 lines.insert(0, f"**Go on where you were:** [{title}: {heading}]({file}#cell-id={cell})\n")
     return "\n".join(lines)
 
@@ -84,8 +85,8 @@ def _exercises(path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
     try:
         for cell in json.loads(_text(path))["cells"]:
             source = "".join(cell["source"])
-            if cell["cell_type"] == "markdown" and (found := re.search(r"^#+ (.*)$", source, re.MULTILINE)):
-                heading = found[1], cell.get("id", "")
+            if cell["cell_type"] == "markdown" and (found := re.findall(r"^#+ (.*)$", source, re.MULTILINE)):
+                heading = found[-1], cell.get("id", "")
             if "ex" in cell["metadata"]:
                 yield cell["metadata"]["ex"]["id"], heading
     except (ValueError, KeyError, TypeError):  # a notebook that the reader has broken

@@ -29,7 +29,7 @@ def own(tmp_path, monkeypatch):
     for file, names in (("01_one", ["turn", "shift"]), ("02_two", ["embed"])):
         cells = []
         for name in names:
-            cells.append(v4.new_markdown_cell(f"### Exercise · {name} it\nWhy.", id=f"exercise-{name}"))
+            cells.append(v4.new_markdown_cell(f"### Exercise · {name} it · ●○○○○ · 5 min\nWhy.", id=f"exercise-{name}"))
             cells.append(v4.new_code_cell("", metadata={"ex": {"id": name, "points": 1}}))
         (folder / f"{file}.ipynb").write_text(json.dumps(v4.new_notebook(cells=cells)))
     (folder / progress.FILE).write_text("{}")
