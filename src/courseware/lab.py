@@ -20,9 +20,7 @@ from jupyterlab_server.workspaces_handler import WorkspacesManager
 from posenc.lesson import progress
 
 ROOT = Path(__file__).resolve().parents[2]
-DEFAULTS = Path(__file__).with_name(
-    "jupyter"
-)  # for JupyterLab: no pop-up about news. A reader's own settings win
+DEFAULTS = Path(__file__).with_name("jupyter")  # of JupyterLab's settings, below the reader's own: no news
 WORKSPACES = ".jupyterlab"
 COPIED = ".copied.json"  # the digest of each notebook when it was copied
 CONNECTION = "--ServerApp.kernel_websocket_connection_class=posenc.lesson.connection.Connection"
