@@ -5,6 +5,26 @@ marks, and learners read it afterwards, so it imports what it needs and holds no
 """
 
 
+def self_attention(answer):
+    """It is torch's own attention, for any number of tokens and any size of a query."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention
+
+    generator = torch.Generator().manual_seed(19)
+    for length, width, d in ((2, 3, 7), (9, 5, 3), (1, 4, 4), (4, 2, 6)):
+        x = torch.randn(length, width, generator=generator, dtype=torch.float64)
+        w_query, w_key, w_value = torch.randn(3, width, d, generator=generator, dtype=torch.float64)
+        expected = scaled_dot_product_attention((x @ w_query)[None], (x @ w_key)[None], (x @ w_value)[None])[
+            0
+        ]
+        output = answer(x.clone(), w_query, w_key, w_value)
+        here = f"with {length} tokens of width {width} and queries of size {d}"
+        assert type(output) is torch.Tensor, f"{here} the output is no tensor"
+        assert output.shape == (length, d), f"{here} the output has shape {tuple(output.shape)}"
+        away = (output - expected).abs().max()
+        assert away < 1e-6, f"{here} the output is {away:.2g} off torch's scaled_dot_product_attention"
+
+
 def hide_the_future(answer):
     """Behind the softmax, a query shares its attention equally among what it may see."""
     import torch

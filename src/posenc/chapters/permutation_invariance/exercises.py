@@ -12,6 +12,59 @@ from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
 
 
 @exercise(
+    "Which two of query, key and value make the scores, and which one is summed?",
+    """All dot products of two queries with three keys at once:
+>>> asking, asked = torch.ones(2, 4), torch.ones(3, 4)
+>>> (asking @ asked.T).shape
+torch.Size([2, 3])""",
+    """d is the size of a query, the last of its axes:
+>>> asking = torch.ones(2, 4)
+>>> asking.shape[-1]
+4""",
+    """Each row of scores, one row a query, becomes weights that sum to 1:
+>>> torch.tensor([[0.0, 0.0], [5.0, 5.0]]).softmax(dim=-1)
+tensor([[0.5000, 0.5000],
+        [0.5000, 0.5000]])""",
+    well_done="that is all of attention; everything below follows from these lines.",
+)
+def self_attention(answer: Answer) -> None:
+    generator = torch.Generator().manual_seed(11)
+    x = torch.randn(5, 6, generator=generator, dtype=torch.float64)
+    matrices = torch.randn(3, 6, 4, generator=generator, dtype=torch.float64) / math.sqrt(6)
+    query, key, value = x @ matrices
+    result = answer.tensor(x, *matrices, shape=(5, 4))
+
+    def same(other: Tensor) -> bool:
+        return torch.allclose(result, other, atol=1e-9)
+
+    products = query @ key.mT
+    if same(products.softmax(-1) @ value):
+        wrong("the scores are not scaled: divide them by the square root of the size of a query, here √4")
+    if same((products / 4).softmax(-1) @ value):
+        wrong("the scores are divided by d = 4: divide them by its square root")
+    for size, name in ((6, "the width of x"), (5, "the number of tokens")):
+        if same((products / math.sqrt(size)).softmax(-1) @ value):
+            wrong(f"the scale is √{size}, {name}: divide by the square root of the size of a query, here √4")
+    if same((products / 2).softmax(0) @ value):
+        wrong("the columns of the weights sum to 1: the softmax runs along the keys, so that each row does")
+    if same(products / 2 @ value):
+        wrong("the softmax is missing: the weights of a row must be positive and sum to 1")
+    if same(attention(key, query, value)):
+        wrong(
+            "queries and keys have changed places: row m of the scores belongs to query m, column n to key n"
+        )
+    if same(attention(query, value, key)):
+        wrong("keys and values have changed places: the keys are scored, the values are summed")
+    if same(attention(query, key, value, bias=causal_bias(5, 5))):
+        wrong("it hides the later tokens: here every token sees all of them, and the mask comes in section 4")
+    right = attention(query, key, value)
+    if not same(right):
+        wrong(
+            f"this is not softmax(q·k / √d) times the values: check each step ({difference(result, right)})"
+        )
+
+
+@exercise(
     "Adding 0 to a score changes nothing. What must you add so that the softmax gives exactly 0?",
     """A score of -inf gets no weight at all:
 >>> torch.tensor([0.0, -math.inf]).softmax(dim=-1)

@@ -5,6 +5,13 @@ import math
 import torch
 
 
+def self_attention(x, w_query, w_key, w_value):
+    query, key, value = x @ w_query, x @ w_key, x @ w_value
+    scores = query @ key.T / math.sqrt(key.shape[-1])
+    weights = scores.softmax(dim=-1)
+    return weights @ value
+
+
 def hide_the_future(n_queries, n_keys):
     everything = torch.full((n_queries, n_keys), -math.inf)
     return everything.triu(diagonal=n_keys - n_queries + 1)

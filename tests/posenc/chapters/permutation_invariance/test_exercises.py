@@ -46,6 +46,19 @@ def exchanged_row(new, keys, values, w_query, w_key, w_value):
     return (values @ (new @ w_query) / math.sqrt(values.shape[-1])).softmax(-1) @ keys
 
 
+def attended(x, w_query, w_key, w_value, *, scale=None, softmax=-1, order="qkv", mask=False):
+    made = {"q": x @ w_query, "k": x @ w_key, "v": x @ w_value}
+    query, key, value = (made[letter] for letter in order)
+    logits = query @ key.T / (math.sqrt(query.shape[-1]) if scale is None else scale)
+    if mask:
+        logits = logits + hide(len(x), len(x))
+    return (logits.softmax(softmax) if softmax is not None else logits) @ value
+
+
+def attended_with(**options):
+    return lambda x, w_query, w_key, w_value: attended(x, w_query, w_key, w_value, **options)
+
+
 def another_order(tokens):
     return tokens[1:-1] + tokens[:1] + tokens[-1:]
 
@@ -56,6 +69,17 @@ def unpermute_without_asking(layer, x, p):
 
 
 PLANTED = [
+    ("self_attention", attended_with(scale=1.0), "the scores are not scaled"),
+    ("self_attention", attended_with(scale=4.0), "the scores are divided by d = 4"),
+    ("self_attention", attended_with(scale=math.sqrt(6)), "the scale is √6, the width of x"),
+    ("self_attention", attended_with(scale=math.sqrt(5)), "the scale is √5, the number of tokens"),
+    ("self_attention", attended_with(softmax=0), "the columns of the weights sum to 1"),
+    ("self_attention", attended_with(softmax=None), "the softmax is missing"),
+    ("self_attention", attended_with(order="kqv"), "queries and keys have changed places"),
+    ("self_attention", attended_with(order="qvk"), "keys and values have changed places"),
+    ("self_attention", attended_with(mask=True), "it hides the later tokens"),
+    ("self_attention", lambda x, *w: attended(x, *w) + x[:, :4], "check each step"),
+    ("self_attention", lambda x, q, k, v: attended(x, q, k, v) @ v.T, "shape (5, 6), expected (5, 4)"),
     (
         "hide_the_future",
         lambda m, n: -hide(m, n),
@@ -158,6 +182,7 @@ PLANTED = [
 ]
 
 RIGHT = [
+    ("self_attention", attended),
     ("hide_the_future", hide),
     ("hide_the_future", lambda m, n: torch.ones(m, n).triu(n - m + 1) * -1e9),
     ("next_row", row),
@@ -186,6 +211,7 @@ def test_hints_name_the_right_sign(name, number, words):
 @pytest.mark.parametrize(
     "name, solution",
     [
+        ("self_attention", "math.sqrt("),
         ("hide_the_future", "triu(diagonal=n_keys - n_queries + 1)"),
         ("unpermute", "[p.argsort()]"),
         ("failing_twin", "tokens[-1:]"),

@@ -6,9 +6,10 @@ from matplotlib.text import Text
 
 from posenc import text
 from posenc.chapters.permutation_invariance import figures
+from posenc.chapters.permutation_invariance.orders import exchanged, shuffled
 from posenc.lesson import controls
 
-FIGURES = [figures.token_vectors, figures.permutation, figures.layers_and_mask]
+FIGURES = [figures.sentence_shuffled, figures.permutation, figures.layers_and_mask]
 TOKENS = ["the", "dog", "bit", "the", "man", "."]
 
 
@@ -29,11 +30,11 @@ def test_any_sentence_can_be_drawn_and_left_again(make, sentence):
 @pytest.mark.parametrize(
     "make, sentence, message",
     [
-        (figures.token_vectors, "", "no words here"),
-        (figures.token_vectors, "ha ha!", "type at least 3"),
+        (figures.sentence_shuffled, "", "no words here"),
+        (figures.sentence_shuffled, "ha ha!", "type at least 3"),
         (figures.permutation, "ha ha ha", "type at least 3"),
         (figures.layers_and_mask, "ha ha!", "type at least 3"),
-        (figures.token_vectors, "a b c d e f g h i j k l m", "there is room for 12"),
+        (figures.sentence_shuffled, "a b c d e f g h i j k l m", "there is room for 12"),
     ],
 )
 def test_a_sentence_that_cannot_be_drawn_says_why(make, sentence, message):
@@ -61,23 +62,76 @@ def test_one_box_moves_all_figures():
     assert all(live.png() != picture for live, picture in zip(lives, before))
 
 
-def test_the_matrix_is_permuted_on_both_sides():
+def heights(live, name):
+    return torch.tensor([live.artists[f"{name} {n}"].get_height() for n in range(figures.WIDTH)])
+
+
+def test_the_first_shuffle_makes_the_man_bite_the_dog():
+    live = figures.sentence_shuffled()
+    live.set(shuffle=1)
+    now = [live.artists[f"now {n}"].get_text() for n in range(7)]
+    assert now == ["the", "man", "bit", "the", "dog", ".", ""]
+    assert [live.artists[f"typed {n}"].get_text() for n in range(7)] == [*TOKENS, ""]
+
+
+def test_no_shuffle_moves_the_last_output_unless_words_are_told_where_they_stand():
+    live = figures.sentence_shuffled()
+    live.png()
+    start = heights(live, "bar")
+    for shuffle in range(1, 21):
+        live.set(shuffle=shuffle, told=False)
+        torch.testing.assert_close(heights(live, "bar"), start, rtol=0, atol=1e-12)
+        assert live.artists["moved"].get_text() == "moved by 0.00"
+        live.set(told=True)
+        now = [live.artists[f"now {n}"].get_text() for n in range(6)]
+        moved = (heights(live, "bar") - heights(live, "frame")).norm()
+        assert (moved > 0.05) == (now != TOKENS)
+        assert live.artists["moved"].get_text() == f"moved by {moved:.2f}"
+
+
+def test_threads_join_each_word_to_itself():
+    live = figures.sentence_shuffled()
+    live.set(shuffle=5)
+    for (above, _), (below, _) in live.artists["threads"].get_segments():
+        m, n = int(above * 6), int(below * 6)
+        assert live.artists[f"typed {m}"].get_text() == live.artists[f"now {n}"].get_text()
+
+
+def test_rows_travel_with_their_words_and_columns_too():
     live = figures.permutation()
     live.set(shuffle=0)
-    typed = torch.tensor(live.artists["matrix"].get_array()[:6, :6])
-    live.set(shuffle=5, keep_last=False)
-    p = figures.shuffled(6, 5, keep_last=False)
-    now = torch.tensor(live.artists["matrix"].get_array()[:6, :6])
-    torch.testing.assert_close(now, typed[p][:, p], rtol=0, atol=1e-6)
-    assert (now - typed).abs().max() > 0.1
-    assert [live.artists[f"query {n}"].get_text() for n in range(6)] == [TOKENS[place] for place in p]
+    typed = {
+        name: torch.tensor(live.artists[name].get_array()[:6]) for name in ("words", "weights", "outputs")
+    }
+    live.set(shuffle=5)
+    p = shuffled(6, 5, keep_last=False)
+    for name, before in typed.items():
+        now = torch.tensor(live.artists[name].get_array()[:6])
+        if name == "weights":
+            now, before = now[:, :6], before[:, :6][:, p]
+        torch.testing.assert_close(now, before[p], rtol=0, atol=1e-6)
+        assert (now - before).abs().max() > 0.1
+    for axis in ("row", "column"):
+        assert [live.artists[f"{axis} {n}"].get_text() for n in range(6)] == [TOKENS[place] for place in p]
+
+
+def test_two_of_four_stay_when_all_words_are_shuffled():
+    live = figures.permutation()
+    for shuffle, moved in ((0, [False] * 4), (1, [False, True, False, True])):
+        live.set(shuffle=shuffle)
+        widths = [live.artists[f"bar {n}"].get_width() for n in range(4)]
+        assert [width > 0.01 for width in widths] == moved
+        assert [width > 1e-12 for width in widths] == moved
+        assert [live.artists[f"number {n}"].get_text() for n in range(4)] == [
+            f"{width:.2f}" for width in widths
+        ]
 
 
 @pytest.mark.parametrize("length", [2, 3, 6, 12])
 def test_every_shuffle_is_a_permutation_and_only_number_0_leaves_the_order(length):
     for number in range(21):
         for keep_last in (True, False):
-            order = figures.shuffled(length, number, keep_last)
+            order = shuffled(length, number, keep_last=keep_last)
             assert order.sort().values.tolist() == list(range(length))
             if keep_last:
                 assert order[-1] == length - 1
@@ -86,33 +140,38 @@ def test_every_shuffle_is_a_permutation_and_only_number_0_leaves_the_order(lengt
 
 
 def test_two_different_words_change_places_and_the_last_one_stays():
-    assert figures.exchanged(TOKENS) == [0, 4, 2, 3, 1, 5]
+    assert exchanged(TOKENS) == [0, 4, 2, 3, 1, 5]
     for tokens in (["a", "b", "c"], ["a", "x", "b", "x", "c"], ["a", "a", "b", "a", "a", "c"]):
-        order = figures.exchanged(tokens)
+        order = exchanged(tokens)
         moved = [n for n, place in enumerate(order) if n != place]
         assert len(moved) == 2 and order[-1] == len(tokens) - 1
         assert tokens[moved[0]] != tokens[moved[1]]
 
 
-def test_bars_show_which_tokens_move():
+def numbers(live, layer):
+    return [live.artists[f"number {layer}, {n}"].get_text() for n in range(7)]
+
+
+def test_an_exchange_travels_from_layer_to_layer_to_the_last_token_under_a_mask():
     live = figures.layers_and_mask()
     live.png()
-    assert [live.artists[f"bar {n}"].get_height() > 1e-3 for n in range(6)] == [
-        False,
-        True,
-        True,
-        True,
-        True,
-        False,
+    assert [live.artists[f"word {n}"].get_text() for n in range(6)] == [
+        "the",
+        "man",
+        "bit",
+        "the",
+        "dog",
+        ".",
     ]
-    assert [live.artists[f"number {n}"].get_text() for n in range(7)] == [
-        *(f"{live.artists[f'bar {n}'].get_height():.2f}" for n in range(6)),
-        "",
-    ]
-    live.set(mask="none")
-    assert max(live.artists[f"bar {n}"].get_height() for n in range(6)) < 1e-12
-    live.set(mask="causal", layers=2)
-    assert live.artists["bar 5"].get_height() > 1e-3
+    assert [shown != "0.00" for shown in numbers(live, 1)[:6]] == [False, True, True, True, True, False]
+    assert numbers(live, 2) == [""] * 7
+    live.set(layers=2)
+    assert float(numbers(live, 2)[5]) > 0 and numbers(live, 2)[6] == ""
+    sizes = live.artists["discs"].get_sizes()
+    assert len(sizes) == 12 and [size > 0 for size in sizes[:6]] == [False, True, True, True, True, False]
+    live.set(mask="none", layers=4)
+    assert {shown for layer in (1, 2, 3, 4) for shown in numbers(live, layer)[:6]} == {"0.00"}
+    assert not live.artists["discs"].get_sizes().any()
 
 
 def test_the_drawing_names_its_parts():
