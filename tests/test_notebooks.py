@@ -182,7 +182,8 @@ def laboratory(notebook, path):
     parts = [[cell for cell in part if cell.cell_type == "code"] for part in parts]
     given = [given_and_taken(part)[0] for part in parts]
     for number, part in enumerate(parts):
-        others = set().union(*(given[n] for n in range(1, len(parts)) if n != number)) - given[number]
+        others = set().union(*given[1:number]) | set().union(*given[number + 1 :]) - given[0]
+        others -= given[number]
         for cell in part:
             where = f"{label(cell)} of the {'laboratory' if number else 'lesson'}"
             names = sorted(given_and_taken([cell])[1] & others)
