@@ -46,18 +46,18 @@ def sinusoid(answer):
         assert there, f"{here} position p is not p times the angle of position 1"
 
 
-def longest_wavelength(answer):
-    """After it the slowest pair of the encoding stands where it stood, and after half of it opposite."""
-    import math
+def places_between(answer):
+    """Wherever two places stand, their codes tell how far it is and which way."""
+    import torch
 
-    for d, base in ((4, 50.0), (20, 1000.0), (128, 10_000.0), (2, 7.0)):
-        got = float(answer(d, base))
-        speeds = [base ** -(pair / d) for pair in range(0, d, 2)]
-        turned = got * min(speeds) / (2 * math.pi)
-        here = (
-            f"at d = {d} and base {base:g} the slowest pair has made {turned:.6f} turns after {got:g}, not 1"
-        )
-        assert abs(turned - 1) < 1e-9, here
+    from posenc.additive import sinusoidal
+
+    generator = torch.Generator().manual_seed(35)
+    for d in (32, 128):
+        for here in torch.randint(40_000, (20,), generator=generator).tolist():
+            there = here + torch.randint(-3_000, 3_000, (1,), generator=generator).item()
+            got = float(answer(*sinusoidal(torch.tensor([here, there]), d, dtype=torch.float64)))
+            assert got == there - here, f"at d = {d}, from {here} to {there}, it finds {got:g}"
 
 
 def shift(answer):
@@ -150,3 +150,33 @@ def embed(answer):
         assert torch.allclose(along, words.norm(dim=-1), atol=1e-3), (
             f"{here} the token's part points another way"
         )
+
+
+def mine(answer):
+    """Every position has a code of its own, of bounded size, that differs from dimension to dimension; and it is new."""
+    import torch
+
+    from posenc.additive import binary, sinusoidal
+
+    for d, length in ((8, 300), (32, 1500)):
+        codes = answer(torch.arange(length), d)
+        here = f"at d = {d}"
+        assert type(codes) is torch.Tensor, f"{here} the result is no tensor"
+        assert codes.shape == (length, d), (
+            f"{here} the codes of {length} positions have shape {tuple(codes.shape)}"
+        )
+        assert codes.dtype == torch.float64, f"{here} the codes are {codes.dtype}"
+        assert codes.isfinite().all(), f"{here} some numbers are not finite"
+        backwards = answer(torch.arange(length).flip(0), d).flip(0)
+        assert torch.allclose(backwards, codes), (
+            f"{here} a position's code depends on the other positions asked for"
+        )
+        assert len(codes.unique(dim=0)) == length, f"{here} two positions have the same code"
+        grown = codes.abs().max() / codes[: length // 10].abs().max()
+        assert grown < 3, (
+            f"{here} the largest number of {length} positions is {grown:.3g} times that of the first tenth"
+        )
+        assert codes.var(dim=-1).max() > 1e-9, f"{here} every dimension has the same number"
+    for known in (binary, sinusoidal):
+        same = torch.allclose(codes, known(torch.arange(length), d, dtype=torch.float64), atol=1e-4)
+        assert not same, f"{here} it is {known.__name__}, which the chapter has"

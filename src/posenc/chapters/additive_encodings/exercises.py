@@ -1,4 +1,4 @@
-"""What chapter 2 asks: digits that flip, waves, the matrix that shifts them, and what a sum still holds."""
+"""What chapter 2 asks: digits that flip, waves, offsets, what a sum still holds, and an encoding of one's own."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.additive import frequencies, shift_matrix, sinusoidal
+from posenc.additive import binary, frequencies, integer, shift_matrix, sinusoidal
+from posenc.chapters.additive_encodings.wishes import PLACES, WIDTH, granted
 from posenc.lesson.exercises import Answer, difference, exercise, wrong
 
 
@@ -176,39 +177,51 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 
 
 @exercise(
-    "Which pair is the slowest? There are d/2 of them, and they count from 0.",
-    "A wave sin(p·f) has come round when p·f = 2π.",
-    """The exponents of the four pairs of d = 8. Which of them is the last for another d?
->>> [2 * i / 8 for i in range(4)]
-[0.0, 0.25, 0.5, 0.75]""",
-    well_done="2π times base^((d-2)/d): near the base for a large d, and never there.",
+    "A pair is a hand: the angle of its tip is the position times the pair's speed. What do the two angles of one pair "
+    "tell?",
+    "The fast hands have come round, who knows how often. The slowest, the last pair, has not: its speed is "
+    "10000^(-(d-2)/d).",
+    """The angle from one hand to another needs sine and cosine of both, and comes out right across the half turn too:
+>>> here, there = (math.sin(3.0), math.cos(3.0)), (math.sin(3.5), math.cos(3.5))
+>>> sine = there[0] * here[1] - there[1] * here[0]
+>>> cosine = there[1] * here[1] + there[0] * here[0]
+>>> round(math.atan2(sine, cosine), 3)
+0.5""",
+    well_done="distance and direction stand in the codes, wherever the two are.",
 )
-def longest_wavelength(answer: Answer) -> None:
-    for width, base in ((512, 10_000.0), (4, 100.0), (2, 10_000.0)):
-        got = answer.number(width, base)
-        same = partial(math.isclose, got, rel_tol=1e-9)
-        right = 2 * math.pi * base ** ((width - 2) / width)
-        if same(right):
+def places_between(answer: Answer) -> None:
+    width = 64
+    slowest = frequencies(width)[-1].item()
+    for here, there in ((3, 7), (7, 3), (500, 537), (14_000, 14_010), (23_500, 23_600), (40, 4_000)):
+        codes = sinusoidal(torch.tensor([here, there]), width, dtype=torch.float64)
+        got, right = answer.number(*codes), there - here
+        if got == right:
             continue
-        if same(2 * math.pi * base):
-            wrong("that is base·2π, where the exponent would be 1: the last pair has exponent (d - 2)/d")
-        if same(base ** ((width - 2) / width)):
-            wrong("that is one over the frequency: a whole turn is 2π times as long")
-        if same(2 * math.pi * base ** ((width - 1) / width)):
-            wrong("the exponent belongs to the last column, d - 1: pairs have 0, 2, …, d - 2 over d")
-        if same(2 * math.pi * base ** -((width - 2) / width)):
-            wrong("slow waves are long: the exponent has the wrong sign")
-        if same(360 * base ** ((width - 2) / width)):
-            wrong("a whole turn is 2π radians, not 360: the angles are in radians")
-        if same(2 * math.pi):
-            wrong("that is the shortest one, of pair 0: the last pair is the slowest")
-        if math.isclose(got, right, rel_tol=1e-2):
-            wrong("right to a few digits: don't round, and use Python floats or torch.float64")
-        wrong(
-            f"for d = {width} and base {base:g}, pair {width // 2 - 1} has made {got / right:.3g} turns "
-            f"after {got:g} "
-            "positions, not 1"
-        )
+        between = f"between position {here:,} and position {there:,}"
+        if (here, there) == (7, 3) and got == 4:
+            wrong("right forwards; backwards it loses the sign: from position 7 to 3 it is -4")
+        if abs(got - right) < 0.5:
+            wrong(f"{between} it finds {got:.6g}: positions are whole, so round")
+        (s, c), (t, e) = codes[:, :2].tolist()
+        if abs(got - math.atan2(t * c - e * s, e * c + t * s)) <= 0.5:
+            wrong(
+                f"{between} it finds {got:g}: pair 0 has come round several times; read a hand that has not"
+            )
+        if abs(got - (codes[1, -2].asin() - codes[0, -2].asin()).item() / slowest) <= 0.5:
+            wrong(
+                f"{between} it finds {got:g}: there the slowest sine falls; its height alone does not tell, so use both"
+            )
+        if got == -right:
+            wrong(f"{between} it finds {got:g}: it goes from there to here")
+        if abs(got - (right - 2 * math.pi / slowest)) <= 1:
+            wrong(
+                f"{between} it finds {got:,.0f}: the slowest hand passes the half turn, where its angle jumps by 2π; "
+                "take the angle between the two hands, or bring the difference back"
+            )
+        wrong(f"{between} it finds {got:g}, not {right}")
+    codes = sinusoidal(torch.tensor([30, 42]), 16, dtype=torch.float64)
+    if (got := answer.number(*codes)) != 12:
+        wrong(f"right for d = 64; for d = 16 it finds {got:g} between position 30 and position 42, not 12")
 
 
 @exercise(
@@ -379,3 +392,43 @@ def embed(answer: Answer) -> None:
                 f"this is not √d · token + encoding of its position: for d = {width}, "
                 f"{difference(got, root * x + e)}"
             )
+
+
+@exercise(
+    "Three wishes you cannot do without: unique, bounded, not the same everywhere. Take an encoding of this chapter and "
+    "change one thing: the shape of the wave, the speeds, the base.",
+    "Waves of another shape keep the steps short. One turn of all d dimensions, done again at every position, even "
+    "keeps them equal, and its offset can be read.",
+    """A wave of straight lines, four positions long:
+>>> ((torch.arange(6) / 4) % 1 * 2 - 1).abs().tolist()
+[1.0, 0.5, 0.0, 0.5, 1.0, 0.5]""",
+)
+def mine(answer: Answer) -> str:
+    positions = torch.arange(PLACES)
+    codes = answer.tensor(positions, WIDTH, shape=(PLACES, WIDTH))
+    if not codes.isfinite().all():
+        wrong("it holds infinite numbers: no layer can read them")
+    if not torch.equal(answer.tensor(positions, WIDTH, shape=codes.shape), codes):
+        wrong("two calls give two codes: draw what is random from a torch.Generator with a fixed seed")
+    some = torch.tensor([7, 3, 500, 3])
+    if not torch.allclose(answer.tensor(some, WIDTH, shape=(4, WIDTH)), codes[some]):
+        wrong(
+            "the code of a position depends on the other positions that are asked for: let it depend on its own alone"
+        )
+    for encode in (integer, binary, sinusoidal):
+        if torch.allclose(codes, encode(positions, WIDTH).double(), atol=1e-4):
+            wrong(f"that is the chapter's own {encode.__name__}: change something")
+    kept = granted(codes)
+    if not kept["not the same everywhere"][0]:
+        wrong("it adds the same number in every dimension, and LayerNorm takes that off (section 1)")
+    if not kept["unique"][0]:
+        _, code = codes.unique(dim=0, return_inverse=True)
+        first = (code[:, None] == code).int().argmax(dim=-1)  # the first position with the same code
+        again = (first < positions).nonzero()[0].item()
+        wrong(f"positions {first[again]} and {again} get the same code, so no layer can tell them apart")
+    if not kept["bounded"][0]:
+        wrong(
+            f"its numbers grow with the position, up to {kept['bounded'][1]} at {PLACES:,}: a long text drowns its words"
+        )
+    more = [wish for wish in ("smooth", "one step", "offset readable") if kept[wish][0]]
+    return f"it can go into the race. Of the other wishes it grants: {', '.join(more) or 'none'}."

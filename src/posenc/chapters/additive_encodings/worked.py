@@ -17,8 +17,10 @@ def sinusoid(positions, d, base):
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 
-def longest_wavelength(d, base):
-    return 2 * math.pi * base ** ((d - 2) / d)
+def places_between(here, there):
+    speed = 10_000 ** (2 / len(here) - 1)  # of the slowest hand
+    (s, c), (t, e) = here[-2:], there[-2:]
+    return round(torch.atan2(t * c - e * s, e * c + t * s).item() / speed)
 
 
 def shift(offset, d):
@@ -37,3 +39,13 @@ def separate(tokens, encodings):
     both = torch.cat([tokens, encodings])
     wanted = torch.cat([tokens, torch.zeros_like(encodings)])
     return torch.linalg.pinv(both) @ wanted
+
+
+def mine(positions, d):
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(d, d, generator=generator, dtype=torch.float64)
+    turn = torch.linalg.matrix_exp(0.05 * (drawn - drawn.T))  # the same small turn, again at each place
+    codes = [torch.randn(d, generator=generator, dtype=torch.float64)]
+    for _ in range(int(positions.max())):
+        codes.append(turn @ codes[-1])
+    return torch.stack(codes)[positions]

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from posenc.additive import shift_matrix, sinusoidal
+from posenc.additive import binary, integer, shift_matrix, sinusoidal
 
 
 def right_sinusoid(p, d, base, *, exponent=2, dtype=torch.float64):
@@ -115,6 +115,49 @@ def positions_of_tokens(table, tokens):
     return math.sqrt(d) * table[tokens] + sinusoidal(tokens, d, dtype=torch.float64)
 
 
+def angle_between(here, there):
+    (s, c), (t, e) = here[-2:].tolist(), there[-2:].tolist()
+    return math.atan2(t * c - e * s, e * c + t * s)
+
+
+def slowest(code):
+    return 10_000 ** (2 / len(code) - 1)
+
+
+def read_offset(here, there):
+    return round(angle_between(here, there) / slowest(here))
+
+
+def by_heights(here, there):
+    return round((there[-2].asin() - here[-2].asin()).item() / slowest(here))
+
+
+def by_two_angles(here, there):
+    first, second = (math.atan2(*code[-2:].tolist()) for code in (here, there))
+    return round((second - first) / slowest(here))
+
+
+def by_angles_brought_back(here, there):
+    first, second = (math.atan2(*code[-2:].tolist()) for code in (here, there))
+    return round(math.remainder(second - first, 2 * math.pi) / slowest(here))
+
+
+def random_rows(p, d):
+    return torch.randn(2000, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)[p]
+
+
+def repeated_turn(p, d):
+    generator = torch.Generator().manual_seed(1)
+    drawn, start = (torch.randn(d, n, generator=generator, dtype=torch.float64) for n in (d, 1))
+    step = 0.05 * (drawn - drawn.T)
+    return torch.stack([(torch.linalg.matrix_exp(n * step) @ start)[:, 0] for n in p.tolist()])
+
+
+def triangles(p, d):
+    lengths = 6 * 1.3 ** torch.arange(d, dtype=torch.float64)
+    return ((p[:, None] / lengths) % 1 * 2 - 1).abs()
+
+
 ROOT = 4.0  # √16, the width that the check of embed uses
 
 PLANTED = [
@@ -182,19 +225,26 @@ PLANTED = [
         "wrong at position 1,000,000",
     ),
     ("sinusoid", lambda *a: right_sinusoid(*a).float().double(), "rounded to float32 on the way"),
-    ("longest_wavelength", lambda d, b: 2 * math.pi * b, "that is base·2π"),
-    ("longest_wavelength", lambda d, b: b ** ((d - 2) / d), "that is one over the frequency"),
-    ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((d - 1) / d), "belongs to the last column"),
-    ("longest_wavelength", lambda d, b: 2 * math.pi * b ** ((2 - d) / d), "slow waves are long"),
-    ("longest_wavelength", lambda d, b: 2 * math.pi, "that is the shortest one"),
-    ("longest_wavelength", lambda d, b: 360 * b ** ((d - 2) / d), "a whole turn is 2π radians"),
-    ("longest_wavelength", lambda d, b: 50_000, "pair 255 has made 0.825 turns after 50000 positions"),
+    ("places_between", lambda m, n: -read_offset(m, n), "it goes from there to here"),
+    ("places_between", lambda m, n: abs(read_offset(m, n)), "backwards it loses the sign"),
+    ("places_between", lambda m, n: angle_between(m, n) / slowest(m), "positions are whole, so round"),
     (
-        "longest_wavelength",
-        lambda d, b: 2 * math.pi * torch.tensor(b) ** ((d - 2) / d),
-        "right to a few digits: don't round",
+        "places_between",
+        lambda m, n: round(angle_between(m[:2], n[:2])),
+        "pair 0 has come round several times",
     ),
-    ("longest_wavelength", lambda d, b: round(2 * math.pi * b ** ((d - 2) / d)), "right to a few digits"),
+    (
+        "places_between",
+        by_heights,
+        "between position 14,000 and position 14,010 it finds -10: there the slowest sine falls",
+    ),
+    ("places_between", by_two_angles, "the slowest hand passes the half turn"),
+    ("places_between", lambda m, n: 5, "between position 3 and position 7 it finds 5, not 4"),
+    (
+        "places_between",
+        lambda m, n: round(angle_between(m, n) / 10_000 ** (-62 / 64)),
+        "right for d = 64; for d = 16 it finds",
+    ),
     ("shift", lambda k, d: torch.eye(d).double(), "it leaves every position where it is"),
     ("shift", lambda k, d: shift_matrix(-k, d), "the wrong way"),
     ("shift", split_shift, "it pairs dimension i with i + d/2"),
@@ -243,16 +293,37 @@ PLANTED = [
     ("embed", positions_of_tokens, "it encodes the tokens' numbers"),
     ("embed", embed_with(token=2.5), "encoding of its position: for d = 16, at [0, 0, 0] it is"),
     ("embed", lambda t, k: right_embed(t, k) + 0.02, "encoding of its position: for d = 16"),
+    ("mine", lambda p, d: (triangles(p, d) + 1) / 0, "no layer can read them"),
+    ("mine", lambda p, d: torch.randn(2000, d, dtype=torch.float64)[p], "two calls give two codes"),
+    ("mine", lambda p, d: triangles(p - p.double().mean(), d), "depends on the other positions"),
+    ("mine", lambda p, d: sinusoidal(p, d, dtype=torch.float64), "the chapter's own sinusoidal"),
+    ("mine", lambda p, d: binary(p, d).double(), "the chapter's own binary"),
+    ("mine", lambda p, d: integer(p, d).double(), "the chapter's own integer"),
+    (
+        "mine",
+        lambda p, d: (0.1 * p.double()).sin()[:, None].expand(-1, d),
+        "it adds the same number in every dimension",
+    ),
+    ("mine", lambda p, d: triangles(p % 40, d), "positions 0 and 40 get the same code"),
+    (
+        "mine",
+        lambda p, d: p[:, None] * torch.arange(d).double(),
+        "its numbers grow with the position, up to 3.1e+04",
+    ),
 ]
 
 RIGHT = [
     ("flipped_digits", lambda p: (p ^ (p + 1)).bit_count(), "✓"),
     ("sinusoid", right_sinusoid, "the paper's order"),
     ("sinusoid", lambda p, d, b: halves(right_sinusoid(p, d, b)), "the half-split layout"),
-    ("longest_wavelength", lambda d, b: 2 * math.pi * b ** (1 - 2 / d), "✓"),
+    ("places_between", read_offset, "✓"),
+    ("places_between", by_angles_brought_back, "✓"),
     ("shift", shift_matrix, "✓"),
     ("separate", right_separate, "✓"),
     ("separate", from_pairs, "✓"),
     ("separate", by_least_squares, "✓"),
     ("embed", right_embed, "✓"),
+    ("mine", repeated_turn, "grants: smooth, one step, offset readable."),
+    ("mine", triangles, "grants: smooth."),
+    ("mine", lambda p, d: random_rows(p, d), "grants: none."),
 ]

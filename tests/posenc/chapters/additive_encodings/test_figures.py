@@ -6,63 +6,159 @@ import pytest
 import torch
 from matplotlib.text import Text
 
-from posenc.additive import binary, sinusoidal
+from posenc.additive import binary, shift_matrix, sinusoidal
 from posenc.chapters.additive_encodings import figures
-from posenc.geometry import off_diagonal
 
 
-def test_the_framed_row_is_drawn_below_and_its_step_above():
+def heights(bars):
+    return [segment[1][1] for segment in bars.get_segments()]
+
+
+@pytest.mark.parametrize("position", [0, 40])
+def test_the_bars_of_the_sum_are_those_of_word_and_place(position):
+    live = figures.word_at_a_place()
+    live.set(position=position)
+    code = sinusoidal(torch.tensor(position), 8).tolist()
+    assert heights(live.artists["added"]) == pytest.approx(code)
+    word = [s - c for s, c in zip(heights(live.artists["sum"]), code)]
+    assert word == pytest.approx([0.9, -1.4, 0.3, 1.8, -0.6, -1.1, 1.2, 0.5], abs=1e-6)
+    assert [live.artists[f"number {j}"].get_text() for j in (0, 7)] == [f"{code[0]:.2f}", f"{code[7]:.2f}"]
+
+
+def test_the_mean_takes_off_what_is_the_same_everywhere():
+    live = figures.count_and_norm()
+    live.set(position=7)
+    assert heights(live.artists["sum"]) == [8, 5, 11] and live.artists["mean in words"].get_text() == "mean 8"
+    assert heights(live.artists["minus its mean"]) == [0, -3, 3]
+    live.set(where="the first alone")
+    assert heights(live.artists["sum"]) == [8, -2, 4]
+    assert heights(live.artists["minus its mean"]) == pytest.approx([14 / 3, -16 / 3, 2 / 3], abs=1e-6)
+
+
+def steps_of(live):
+    return [segment[1][0] for segment in live.artists["steps"].get_segments()]
+
+
+def test_with_corners_the_waves_are_the_binary_digits():
+    live = figures.corners()
+    live.png()
+    digits = binary(torch.arange(16), 4)
+    for j, name in enumerate(("1s", "2s", "4s", "8s")):
+        values, places = live.artists[f"{name}, dots"].get_data()
+        assert torch.as_tensor(values).tolist() == pytest.approx(digits[:, j].tolist(), abs=1e-6)
+        assert torch.as_tensor(places).tolist() == [*range(16)]
+    assert steps_of(live) == pytest.approx((digits[1:] - digits[:-1]).norm(dim=-1).tolist(), abs=1e-6)
+
+
+def test_without_corners_the_waves_are_sines_and_with_cosines_the_steps_are_level():
+    live = figures.corners()
+    live.set(filed=100)
+    along, places = live.artists["4s"].get_data()
+    assert torch.as_tensor(along).tolist() == pytest.approx(
+        [0.5 - math.sin(2 * math.pi * (p + 0.5) / 8) / 2 for p in places.tolist()], abs=1e-5
+    )
+    assert max(steps_of(live)) - min(steps_of(live)) > 0.2
+    assert live.artists["readout"].get_text() == "from 1.04 to 1.30"
+    live.set(cosines=True)
+    assert max(steps_of(live)) - min(steps_of(live)) < 1e-5
+    level = math.sqrt(sum(math.sin(math.pi / period) ** 2 for period in (2, 4, 8, 16)))
+    assert steps_of(live)[0] == pytest.approx(level, abs=1e-5)
+
+
+def test_the_framed_position_is_drawn_below_and_its_step_above():
     live = figures.position_codes()
     live.set(position=31)
-    for name, encode in (("binary", binary), ("sinusoidal", sinusoidal)):
-        here, following = encode(torch.tensor([31, 32]), 16)
-        assert live.artists[f"{name}, row"].get_y() == 31
+    waves = sinusoidal(torch.tensor([31, 32]), 8, base=100.0)
+    digits = binary(torch.tensor([31, 32]), 6)
+    for name, (here, following) in (("binary, 6 digits", digits), ("sinusoidal, 4 pairs", waves)):
+        assert live.artists[f"{name}, column"].get_x() == 31
         assert live.artists[f"{name}, vector"].get_ydata().tolist() == here.tolist()
         assert live.artists[f"{name}, step"].get_text() == f"to the next: {(here - following).norm():.2f}"
 
 
-def test_hand_waves_and_dots_agree():
+def test_the_hand_draws_its_waves():
     live = figures.clock_and_waves()
     live.set(pair=3, power=2.0, position=25)
     sine, cosine = sinusoidal(torch.tensor(25), 32, base=100.0)[6:8].tolist()
     assert live.artists["hand"].get_xdata()[1] == cosine and live.artists["hand"].get_ydata()[1] == sine
-    assert live.artists["now"].get_ydata() == [sine, cosine]
-    for name, value in (("sine", sine), ("cosine", cosine)):  # the curves pass through the dots
-        x, y = live.artists[name].get_data()
-        assert y[x == 25] == pytest.approx(value, abs=1e-6)
+    x, y = (torch.as_tensor(values) for values in live.artists["sine"].get_data())
+    assert (x[-1].item(), y[-1].item()) == pytest.approx((25, sine), abs=1e-5)
+    x, y = (torch.as_tensor(values) for values in live.artists["cosine"].get_data())
+    assert (x[-1].item(), y[-1].item()) == pytest.approx((cosine, 25), abs=1e-5)
     wavelength = 2 * math.pi * 100 ** (6 / 32)
     assert live.artists["chosen"].get_ydata()[0] == pytest.approx(wavelength)
-    assert live.artists["once round"].get_text() == f"once round: {wavelength:.1f} positions"
+    assert live.artists["once round"].get_text() == f"pair 3: once round in {wavelength:.1f} positions"
 
 
-def test_the_longest_wavelength_stays_below_the_dotted_line():
+def test_the_dashed_lines_lead_from_the_tip_to_the_waves():
     live = figures.clock_and_waves()
-    for power in (1.0, 3.5, 5.0):
-        live.set(power=power)
-        longest, ceiling = live.artists["wavelengths"].get_ydata()[-1], live.artists["ceiling"].get_ydata()[0]
-        assert longest == pytest.approx(2 * math.pi * 10 ** (power * 30 / 32))
-        assert ceiling == pytest.approx(2 * math.pi * 10**power)
-        assert f"longest: {longest:,.0f};" in live.artists["longest"].get_text()
+    live.set(position=60, pair=4)
+    live.png()
+
+    def on_page(name):
+        artist = live.artists[name]
+        x, y = artist.get_data()
+        pixels = artist.axes.transData.transform((float(x[-1]), float(y[-1])))
+        return live.figure.transFigure.inverted().transform(pixels)
+
+    for name in ("sine", "cosine"):
+        x, y = live.artists[f"to the {name}"].get_data()
+        assert (x[0], y[0]) == pytest.approx(on_page("hand"), abs=1e-6)
+        assert (x[1], y[1]) == pytest.approx(on_page(name), abs=1e-6)
+    x, y = live.artists["to the sine"].get_data()
+    assert y[0] == pytest.approx(y[1])  # level
+    x, y = live.artists["to the cosine"].get_data()
+    assert x[0] == pytest.approx(x[1])  # plumb
 
 
-@pytest.mark.parametrize("offset", [0, 5, 47])
-def test_the_marked_diagonal_has_the_values_of_the_dots(offset):
+def test_five_hands_come_round_within_the_dotted_line():
+    live = figures.clock_and_waves()
+    live.png()
+    assert (live.artists["wavelengths"].get_ydata() <= 100).sum() == 5
+
+
+def test_every_hand_ends_where_the_matrix_sends_it():
+    live = figures.all_hands()
+    live.set(position=20, offset=-9)
+    matrix = torch.as_tensor(live.artists["matrix"].get_array()).reshape(8, 8)
+    torch.testing.assert_close(matrix, shift_matrix(-9, 8, base=100.0))
+    before, after = sinusoidal(torch.tensor([20, 11]), 8, base=100.0)
+    for pair in range(4):
+        for name, code in (("before", before), ("after", after)):
+            (_, cosine), (_, sine) = live.artists[f"{name} {pair}"].get_data()
+            assert (sine, cosine) == pytest.approx(code[2 * pair : 2 * pair + 2].tolist(), abs=1e-5)
+    assert live.artists["S[2, 3]"].get_text().replace("−", "-") == f"{matrix[2, 3]:.2f}"
+    live.set(position=33)  # what moves is the hands, not S
+    assert torch.equal(torch.as_tensor(live.artists["matrix"].get_array()).reshape(8, 8), matrix)
+
+
+@pytest.mark.parametrize("offset", [1, 12, 47])
+def test_the_marked_diagonal_has_the_value_of_the_dot(offset):
     live = figures.similarity_by_offset()
-    for sines_only in (False, True):
-        live.set(offset=offset, sines_only=sines_only)
-        values = torch.tensor(live.artists["matrix"].get_array()).diagonal(-offset)
-        assert list(live.artists["ends"].get_ydata()) == [values.min(), values.max()]
-        x, y = live.artists["diagonal"].get_data()
-        assert y[0] - x[0] == y[1] - x[1] == offset  # m − n
-        assert min(*x, *y) >= 0 and max(*x, *y) <= 48
+    live.set(offset=offset)
+    values = torch.as_tensor(live.artists["matrix"].get_array()).reshape(64, 64).diagonal(-offset)
+    torch.testing.assert_close(values, values[:1].expand_as(values))
+    assert live.artists["now"].get_ydata()[0] == pytest.approx(values[0].item())
+    x, y = live.artists["diagonal"].get_data()
+    assert y[0] - x[0] == y[1] - x[1] == offset  # m − n
+    assert min(*x, *y) >= 0 and max(*x, *y) <= 64
+
+
+def test_the_steps_that_rise_are_black_and_counted():
+    live = figures.similarity_by_offset()
+    for offset, rises in ((11, 0), (12, 1), (511, 239)):
+        live.set(offset=offset)
+        segments = live.artists["rising"].get_segments()
+        assert len(segments) == rises and all(end[1] > start[1] for start, end in segments)
+        assert live.artists["readout"].get_text().endswith(f"so far: {rises}")
 
 
 def test_the_readout_of_the_amplitude_counts_tokens():
     live = figures.amplitude()
     tokens, encodings = figures.tokens_and_positions()
-    for power, position in ((0.0, 5), (3.0, 20)):
-        live.set(power=power, position=position)
-        sums = tokens[:, None] + 2**power * encodings
+    for amplitude in (0.5, 8):
+        live.set(amplitude=amplitude)
+        sums = tokens[:, None] + amplitude * encodings
         names = torch.cdist(sums.flatten(0, 1), tokens).argmin(-1).unflatten(0, (40, 24))
         share = (names == torch.arange(40)[:, None]).double().mean().item()
         assert list(live.artists["now"].get_ydata()) == [pytest.approx(share), 1]
@@ -72,28 +168,18 @@ def test_the_readout_of_the_amplitude_counts_tokens():
             x, y = live.artists[name].get_data()
             assert (x[-1], y[-1]) == pytest.approx((live.artists["now"].get_xdata()[0], found))
         words = live.artists["readout"].get_text()
-        assert words == f"amplitude {2**power:g}: found {share:.0%}, 100% after the matrix"
-        assert live.artists["sum"].get_ydata().tolist() == sums[0, position].tolist()
-        assert live.artists["restored"].get_ydata() == pytest.approx(tokens[0].numpy(), abs=1e-9)
+        assert words == f"found {share:.0%}, and 100% after the matrix"
+        assert live.artists["sum"].get_ydata().tolist() == sums[0, 5, :12].tolist()
+        assert live.artists["restored"].get_ydata().tolist() == pytest.approx(
+            tokens[0, :12].tolist(), abs=1e-9
+        )
 
 
 def test_a_matrix_that_does_not_separate_shows_it():
     live = figures.amplitude(torch.eye(64, dtype=torch.float64))
-    live.set(power=6.0)
+    live.set(amplitude=64)
     nearest, after = live.artists["now"].get_ydata()
     assert nearest == after < 0.2
-
-
-def test_both_maps_are_cosines_of_the_same_width():
-    live = figures.sinusoid_and_table()
-    for width in (8, 768):
-        live.set(width=width)
-        drawn = torch.tensor(live.artists["sinusoidal"].get_array())
-        codes = sinusoidal(torch.arange(32), width)
-        torch.testing.assert_close(drawn, codes @ codes.T / (width / 2), rtol=0, atol=1e-5)
-        table = torch.tensor(live.artists["learned, untrained"].get_array())
-        torch.testing.assert_close(table.diagonal(), torch.ones(32))
-        assert live.artists["spread"].get_ydata()[0] == pytest.approx(off_diagonal(table).std())
 
 
 def test_the_amplitude_map_fills_cell_by_cell():
@@ -117,8 +203,8 @@ def test_the_drawing_names_the_three_places():
         "query",
         "key",
         "value",
-        "add to the embedding",
-        "turn query and key",
-        "add to the score",
+        "added to the embedding",
+        "a turn of query and key",
+        "added to the score",
     ):
         assert part in words
