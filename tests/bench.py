@@ -238,7 +238,7 @@ def chapters() -> Iterator[str]:
 
 # ----------------------------------------------------------------- browser
 
-SHOWN = ["angle", "clocks", "decay"]  # figures of chapter 4
+SHOWN = ["angle", "clocks", "out_of_step"]  # figures of chapter 4
 
 
 def browser(delay: float = 0) -> Iterator[str]:

@@ -198,7 +198,7 @@ class Notebook:
     def controls(self, figure: int) -> list[Control]:
         """The controls of one figure, in the order of the page."""
         controls = []
-        for box in self.figures[figure].locator("> :not(img):not(.widget-html)").all():
+        for box in self.figures[figure].locator("> :not(img):not(.widget-html):not(.widget-play)").all():
             name = next(name for name in KINDS if name in box.get_attribute("class"))
             label = box.evaluate("e => (e.querySelector('span') ?? e.querySelector('label')).textContent")
             controls.append(Control(KINDS[name][0], label, box))

@@ -19,13 +19,14 @@ import pytest
 from nbformat import v4
 from PIL import Image
 
-from courseware import notebooks
-from courseware.dependencies import defined, needed_cells, used
+from courseware import dependencies, notebooks
+from courseware.dependencies import defined, used
 from courseware.index import TAG as INDEX
 from courseware.index import missing, stored, with_index
 from courseware.solutions import HINTS, WORKED, source, with_solutions
 from courseware.tally import FOLDED, beyond, is_lesson
 from posenc.lesson.claims import bundle, make
+from posenc.lesson.guesses import Guess, _Comparison
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 TAGS = {"exercise", "check", "hints", "worked", "parameters", "take-along", "laboratory", "claims-index"}
@@ -177,22 +178,27 @@ def laboratory(notebook, path):
         if not sections:
             return [*complaints, f"{label(cells[number])} stands above the first section of the laboratory"]
         sections[-1].append(number)
-    there = {number for section in sections for number in section}
-    for section in sections:
-        for number in section:
-            if cells[number].cell_type == "code":
-                for other in needed_cells(cells, [number]) & there - {*section}:
-                    complaints.append(f"{label(cells[number])} needs another section: {label(cells[other])}")
-    lesson_code, more = (
-        [cells[number] for number in numbers if cells[number].cell_type == "code"]
-        for numbers in (range(first), sorted(there))
-    )
-    names = set().union(*(defined(cell.source) for cell in more))
-    names -= set().union(*(defined(cell.source) for cell in lesson_code))
-    for cell in lesson_code:
-        for name in sorted(used(cell.source) & names):
-            complaints.append(f"{label(cell)} of the lesson needs {name} of the laboratory")
+    parts = [[cells[number] for number in part] for part in (range(first), *sections)]
+    parts = [[cell for cell in part if cell.cell_type == "code"] for part in parts]
+    given = [given_and_taken(part)[0] for part in parts]
+    for number, part in enumerate(parts):
+        others = set().union(*given[1:number]) | set().union(*given[number + 1 :]) - given[0]
+        others -= given[number]
+        for cell in part:
+            where = f"{label(cell)} of the {'laboratory' if number else 'lesson'}"
+            names = sorted(given_and_taken([cell])[1] & others)
+            complaints += [f"{where} needs {name} of a section of the laboratory" for name in names]
     return complaints
+
+
+def given_and_taken(cells):
+    """The names that cells give a value, and those that they or their functions read. What changes inside counts for neither."""
+    given, taken = set(), set()
+    for cell in cells:
+        _, table = dependencies._parsed(cell.source)
+        given |= {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
+        taken |= {*dependencies._global_names(table)}
+    return given, taken
 
 
 def closing_cell(notebook, path):
@@ -323,23 +329,25 @@ def guesses(notebook, path):
                 f"{label(cell)}: question and answer are {between} pixels apart; {SCREEN} at least"
             )
         if answers and is_lesson(notebook):
-            complaints += unexplained(cell, notebook.cells[answers[0]], names[0])
+            complaints += unexplained(cell, notebook.cells[answers[0]])
     return complaints
 
 
-def unexplained(question, answer, name):
-    """Each wrong option has a reason."""
-    options = re.findall(r"^  [○☐] (.*)$", data(question.outputs[0], "text/plain"), re.MULTILINE)
-    (call,) = (
-        node
-        for node in ast.walk(tree(answer))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.compare"
+def unexplained(question, answer):
+    """Each wrong option has a reason, as far as question and answer are stored."""
+    asked, said = (
+        [data(output, kind) for output in cell.outputs if words in data(output, "text/plain")]
+        for cell, kind, words in ((question, "text/plain", "?"), (answer, "text/html", "Measured: "))
     )
-    right = {ast.literal_eval(one) for one in call.args}
-    since = [ast.literal_eval(word.value) for word in call.keywords if word.arg == "since"]
-    reasons = {*right, *(since[0] if since else ())}
+    if not asked or not said:
+        return []
+    options = re.findall(r"^  [○☐] (.*)$", asked[0], re.MULTILINE)
+    since = json.loads(html.unescape(re.search('data-since="(.*?)"', said[0])[1]))
+    comma = "; " if any("," in option for option in options) else ", "
+    right = html.unescape(re.search("Measured: <strong>(.*?)</strong>", said[0])[1]).split(comma)
+    wrong = [option for option in options if option.rstrip(".") not in right]
     return [
-        f"{label(question)}: no reason why {option!r} is wrong" for option in options if option not in reasons
+        f"{label(question)}: no reason why {option!r} is wrong" for option in wrong if option not in since
     ]
 
 
@@ -741,8 +749,12 @@ def model_lesson():
     cells[3] = cell('claim("one is one", 1, below=2)\nclaim("each is", [1, 1], below=2)', *cells[3].outputs)
     (claimed,) = cells[3].outputs[1:]
     claimed.data.update(bundle([make("one is one", 1, below=2), make("each is", [1, 1], below=2)]))
-    cells[9].outputs[0].data["text/plain"] = "Which?\n  ○ a\n  ○ b"
-    cells[11].source = 'guess.compare("a", since={"b": "so"})'
+    guess = Guess("Which?", ["a", "b"], several=False)
+    for number, thing in {9: guess, 11: _Comparison(guess, ["a"], {"b": "so"})}.items():
+        bundled = thing._repr_mimebundle_()
+        cells[number].outputs[0].data = nbformat.from_dict(
+            {kind: bundled[kind] for kind in ("text/html", "text/plain")}
+        )
     for number, (name, given) in enumerate(
         {"failing_twin": "tokens", "position_from_share": "share"}.items(), 2
     ):
@@ -992,11 +1004,15 @@ OF_A_LESSON = [
     (laboratory, sources(26, "Laboratory B", "Laboratory C"), "does not start with '## Laboratory B · '"),
     (laboratory, unfolded(26), f"has no {FOLDED}: true"),
     (laboratory, moved(23, 25), "stands above the first section"),
-    (laboratory, sources(28, "others", "dots"), "needs another section: 'dots = 3'"),
-    (laboratory, sources(3, "claim(", "lambda: dots\nclaim("), "of the lesson needs dots of the laboratory"),
+    (laboratory, sources(28, "others", "dots"), "of the laboratory needs dots of a section"),
+    (laboratory, sources(3, "claim(", "lambda: dots\nclaim("), "of the lesson needs dots of a section"),
     (closing_cell, sources(21, "- Five.", "- Five.\n- Six."), "6 lines to take along"),
     (closing_cell, metadata(21, tags=[]), "not the one that is tagged take-along"),
-    (guesses, sources(12, ', since={"b": "so"}', ""), "no reason why 'b' is wrong"),
+    (
+        guesses,
+        shown(12, "text/html", '<p data-since="{}">Measured: <strong>a</strong>'),
+        "no reason why 'b' is",
+    ),
 ]
 
 

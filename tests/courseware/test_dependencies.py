@@ -31,6 +31,7 @@ def needs(*sources, graded=None):
         (["a = []", "a[0].b.append(1)", "setattr(a, 'b', 1)", "f(*a)", "a"], [0, 1, 2, 3, 4]),
         (["import torch", "torch.set_default_dtype(torch.float64)", "torch.ones(1)"], [0, 1, 2]),
         (["a = []", "print(a)", "claim('so', a)", "a"], [0, 3]),
+        (["import figures", "a = 1", "figures.bars(a)", "figures.lines(a)"], [0, 1, 3]),
         (["a = 1", "def f(a, a): pass", "def g():\n    a = 1\n    global a", "a"], [0, 3]),
         (["a = 1", "class A:\n    b = [c := d for d in a]", "a"], [0, 2]),
         (["x = 1", "y = " + "+".join(["x"] * 5000), "z = x" + ".a()" * 2000, "x"], [0, 3]),

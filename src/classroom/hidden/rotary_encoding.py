@@ -59,35 +59,6 @@ def rotary(answer):
         assert back, f"{here} turned to {positions.tolist()} and by as much back, x is not x"
 
 
-def relative_scores(answer):
-    """Equal positions leave the plain scores; a query turned by s places asks from s places on; so does a key."""
-    import torch
-
-    from posenc.rotary import angles, rotate
-
-    generator = torch.Generator().manual_seed(62)
-    for queries, keys, d in ((3, 5, 4), (1, 7, 16)):
-        q = torch.randn(queries, d, generator=generator, dtype=torch.float64)
-        k = torch.randn(keys, d, generator=generator, dtype=torch.float64)
-        m = torch.randint(0, 300, (queries,), generator=generator)
-        n = torch.randint(0, 300, (keys,), generator=generator)
-        got = answer(q, k, m, n)
-        here = f"with {queries} queries, {keys} keys, d = {d}"
-        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
-        assert got.shape == (queries, keys), f"{here} the scores have shape {tuple(got.shape)}"
-        plain = torch.einsum("mi,ni->mn", q, k) * d**-0.5
-        same = torch.allclose(answer(q, k, 0 * m + 9, 0 * n + 9), plain)
-        assert same, f"{here}, all at position 9, the scores are not q·k/√{d}"
-        further = rotate(q, angles(torch.tensor([5]), d))
-        same = torch.allclose(answer(further, k, m, n), answer(q, k, m + 5, n), atol=1e-8)
-        assert same, f"{here} queries turned by 5 places do not score like queries 5 places on"
-        further = rotate(k, angles(torch.tensor([11]), d))
-        same = torch.allclose(answer(q, further, m, n), answer(q, k, m, n + 11), atol=1e-8)
-        assert same, f"{here} keys turned by 11 places do not score like keys 11 places on"
-        same = torch.allclose(answer(q, k, m + 1000, n + 1000), got, atol=1e-8)
-        assert same, f"{here} the scores change where all stand 1000 places further on"
-
-
 def look_back(answer):
     """Behind the mask and the softmax, nearly all weight lies as many places back as was asked."""
     import torch
@@ -110,6 +81,60 @@ def look_back(answer):
             assert least > 0.9, (
                 f"{back} back, d = {d}, among {length} tokens: the weight there is only {least:.2f}"
             )
+
+
+def break_decay(answer):
+    """Two arrows of length 1, and a score that no step of the distance lowers."""
+    import torch
+
+    from posenc.rotary import angles, rotate
+
+    for d in (16, 48, 64, 256):
+        both = answer(d)
+        assert type(both) is torch.Tensor, f"for d = {d} it returned no tensor, or a Parameter"
+        kind = (tuple(both.shape), both.dtype)
+        assert kind == ((2, d), torch.float64), f"for d = {d}, shape and dtype are {kind}"
+        lengths = both.square().sum(dim=1).sqrt()
+        assert torch.allclose(lengths, torch.ones_like(lengths)), (
+            f"d = {d}: the lengths are {lengths.tolist()}"
+        )
+        for start in (0, 700):
+            m = torch.arange(start, start + 65)
+            queries = rotate(both[:1].expand(65, -1), angles(m, d))
+            scores = torch.einsum("mi,i->m", queries, rotate(both[1:], angles(m[:1], d))[0])
+            lowest = (scores[1:] - scores[:-1]).min()
+            assert lowest > 0, (
+                f"d = {d}, key at {start}: on one of the 64 steps the score changes by {lowest:.2g}"
+            )
+            gained = scores[64] - scores[0]
+            assert gained >= 1, f"d = {d}, key at {start}: over 64 steps the score gains {gained:.2g} only"
+
+
+def move_keys(answer):
+    """Scores of moved keys are those of keys that were never anywhere else, and two moves are one."""
+    import torch
+
+    from posenc.rotary import angles, rotate
+
+    generator = torch.Generator().manual_seed(65)
+    for heads, length, d, dropped in ((1, 1, 8, 7), (3, 5, 32, 1), (2, 9, 64, 3000)):
+        key, query = torch.randn(2, heads, length, d, generator=generator, dtype=torch.float64)
+        places = torch.arange(length)
+        got = answer(rotate(key, angles(places + dropped, d)), dropped)
+        here = f"{heads} heads, {length} keys of d = {d}, {dropped} dropped"
+        assert type(got) is torch.Tensor, f"{here}: it returned no tensor, or a Parameter"
+        kind = (tuple(got.shape), got.dtype)
+        assert kind == ((heads, length, d), torch.float64), f"{here}: shape and dtype are {kind}"
+        asked = rotate(query, angles(places + 4, d))
+        scores, wanted = (
+            torch.einsum("hmi,hni->hmn", asked, k) for k in (got, rotate(key, angles(places, d)))
+        )
+        off = (scores - wanted).abs().max()
+        assert off < 1e-6, f"{here}: scores with a query are off by {off:.2g}"
+        twice = answer(answer(rotate(key, angles(places + 2 * dropped, d)), dropped), dropped)
+        assert torch.allclose(twice, got, atol=1e-6), (
+            f"{here}: dropped twice, the keys are others than at once"
+        )
 
 
 def cached_position(answer):

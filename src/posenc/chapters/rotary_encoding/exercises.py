@@ -1,4 +1,4 @@
-"""What chapter 4 asks: turning, scores, layouts, a head that looks back, a cache and a table."""
+"""What chapter 4 asks: turning, a head that looks back, a score that grows, layouts, a cache and a table."""
 
 import math
 from collections.abc import Callable
@@ -215,90 +215,6 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 
 
 @exercise(
-    "Both sides are turned, each by its own positions, and both the same way round.",
-    "`rotate` takes the vectors of one side and the `angles` of where they stand. Then comes a product, "
-    "and √d as in "
-    "chapter 1.",
-    """Rows of queries times columns of keys, (2, d) and (3, d) → (2, 3):
->>> q, k = torch.ones(2, 4), torch.ones(3, 4)
->>> (q @ k.T).shape
-torch.Size([2, 3])""",
-    well_done="shift all positions by any number, and no score changes.",
-)
-def relative_scores(answer: Answer) -> None:
-    head_dim, m, n = 8, torch.tensor([5, 6, 11]), torch.tensor([0, 2, 5, 9])
-    draw = partial(torch.randn, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    q, k = draw(3, head_dim), draw(4, head_dim)
-
-    def scores(side: float = 1, other: float = 1, layouts=("interleaved", "interleaved")) -> Tensor:
-        turned = (
-            rotate(x, sign * angles(p, head_dim), layout=layout)
-            for x, p, sign, layout in zip((q, k), (m, n), (side, other), layouts)
-        )
-        return next(turned) @ next(turned).T / math.sqrt(head_dim)
-
-    got = answer.tensor(q, k, m, n, shape=(3, 4))
-    same = partial(torch.allclose, got, atol=1e-5)
-    if same(scores()):
-        return
-    if same(scores(layouts=("half_split", "half_split"))):
-        wrong("the other layout on both sides: relative, but not with this chapter's keys; turn neighbours")
-    if same(math.sqrt(head_dim) * scores()):
-        wrong("the scores are √d too large: divide by √d, as in chapter 1")
-    if same(scores(0, 0)):
-        wrong("nothing is turned: the scores don't depend on positions")
-    if same(scores(0, 1)):
-        wrong("q is left unrotated: the score then depends on n, not on m - n")
-    if same(scores(1, 0)):
-        wrong("k is left unrotated: the score then depends on m, not on m - n")
-    if same(scores(1, -1)) or same(scores(-1, 1)):
-        wrong("one side is turned the other way: the score depends on m + n; turn both the same way round")
-    if same(scores(-1, -1)):
-        wrong("both are turned clockwise: relative, but mirrored, n - m takes the place of m - n")
-    if same(scores(layouts=("half_split", "interleaved"))) or same(
-        scores(layouts=("interleaved", "half_split"))
-    ):
-        wrong("mixed layouts: one side turns neighbours, the other halves, and pairs no longer meet")
-    wrong(
-        "these are not the scores of turned queries and keys: rotate q by m, k by n, then q @ k.T / √d "
-        f"({difference(got, scores())})"
-    )
-
-
-@exercise(
-    "Take a head of four. Interleaved, the pairs are (0, 1) and (2, 3). Half-split they are (0, 2) and (1, 3).",
-    "A row of the weight makes one dimension of a query. Reorder the rows of each head, never across heads.",
-    """In a head of four, first the firsts of all pairs, then the seconds:
->>> torch.arange(4).unflatten(0, (2, 2)).T.flatten().tolist()
-[0, 2, 1, 3]""",
-    well_done="with both weights reordered, the other convention gives the same scores.",
-)
-def half_split_weight(answer: Answer) -> None:
-    heads, head_dim, width = 3, 8, 24
-    weight = torch.randn(
-        heads * head_dim, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64
-    )
-    got = answer.tensor(weight, head_dim, shape=weight.shape)
-    if torch.equal(got, to_half_split(weight, head_dim, dim=0)):
-        return
-    if torch.equal(got, weight):
-        wrong("the weight is unchanged: its rows are still interleaved")
-    if torch.equal(got.sort(dim=1).values, weight.sort(dim=1).values):
-        wrong("columns are reordered: they belong to the input; the rows make the query's dimensions")
-    if torch.equal(got, to_interleaved(weight, head_dim, dim=0)):
-        wrong("that is the way back, from half-split to interleaved")
-    if torch.equal(got, to_half_split(weight, heads * head_dim, dim=0)):
-        wrong("rows of different heads are mixed: reorder within each head of head_dim rows")
-    if torch.equal(
-        got, to_half_split(weight, head_dim, dim=0).unflatten(0, (heads, 2, -1)).flip(1).flatten(0, 2)
-    ):
-        wrong("seconds come first: the first half holds the even dimensions; the pairs turn the other way")
-    if not torch.equal(got.sort(dim=0).values, weight.sort(dim=0).values):
-        wrong("these are not the rows of the weight in another order")
-    wrong("the rows are in another order: within a head first 0, 2, 4, …, then 1, 3, 5, …")
-
-
-@exercise(
     "Without positions in their vectors, query and key can be the same two vectors for all tokens.",
     "Start with equal ones: their score is largest at offset 0. Then turn one of them, once and for all.",
     "Turns add up: what was turned by 2 beforehand looks at position 7 as if it stood at 9. Where "
@@ -337,6 +253,119 @@ def look_back(answer: Answer) -> None:
             f"the query at {query_at} has its largest weight {query_at - best[query_at - back]} "
             f"positions back, not {back}: "
             f"the turn of every pair is its own speed times {back}"
+        )
+
+
+@exercise(
+    "Start from k = q, whose score falls from 1. What does k = -q do?",
+    "Over all pairs that ends higher than it starts, but on the way the fast pairs come round and pull it down. "
+    "It takes one pair only.",
+    "In one pair of speed ω the score of k = -q is -cos(ω·distance). It rises until the hand has made half a turn. "
+    "So 64 steps must stay within half a turn; but a hand that hardly moves hardly raises the score.",
+    well_done="no decay at all; which way the score goes, the vectors decide.",
+)
+def break_decay(answer: Answer) -> None:
+    distances = torch.arange(65)
+    for head_dim in (64, 32, 128):
+        query, key = both = answer.tensor(head_dim, shape=(2, head_dim))
+        lengths = both.norm(dim=1).tolist()
+        if max(abs(length - 1) for length in lengths) > 1e-6:
+            wrong(
+                f"query and key have the lengths {lengths[0]:.3g} and {lengths[1]:.3g}: divide each by its own"
+            )
+        scores, ahead = (
+            rotate(query.expand(65, -1), angles(way * distances, head_dim)) @ key for way in (1, -1)
+        )
+        steps, rise = scores.diff(), (scores[-1] - scores[0]).item()
+        rises = steps > 1e-12
+        if rises.all() and rise >= 1:
+            continue
+        if rises.all():
+            wrong(f"with d = {head_dim} it rises all the way, but by {rise:.3g} only: take a faster pair")
+        if (steps.abs() < 1e-12).all():
+            wrong("the score is the same at every distance: query and key need numbers in the same pair")
+        if (ahead.diff() > 1e-12).all():
+            wrong("it rises with n - m, towards keys that stand ahead: turn the key in advance the other way")
+        if not rises.any():
+            wrong(f"it falls with every step, from {scores[0]:.2f} to {scores[-1]:.2f}: what does -key do?")
+        falls = (~rises).nonzero()[0].item()
+        if falls and not rises[falls:].any():
+            wrong(
+                f"with d = {head_dim} it rises up to distance {falls} and falls from there: by then the hand has made "
+                "half a turn; take a slower pair"
+            )
+        wrong(
+            f"with d = {head_dim} it goes from {scores[0]:.2f} to {scores[-1]:.2f}, but falls from distance {falls} to "
+            f"{falls + 1}: fast pairs come round and pull it down; use one pair that does not"
+        )
+
+
+@exercise(
+    "Take a head of four. Interleaved, the pairs are (0, 1) and (2, 3). Half-split they are (0, 2) and (1, 3).",
+    "A row of the weight makes one dimension of a query. Reorder the rows of each head, never across heads.",
+    """In a head of four, first the firsts of all pairs, then the seconds:
+>>> torch.arange(4).unflatten(0, (2, 2)).T.flatten().tolist()
+[0, 2, 1, 3]""",
+    well_done="with both weights reordered, the other convention gives the same scores.",
+)
+def half_split_weight(answer: Answer) -> None:
+    heads, head_dim, width = 3, 8, 24
+    weight = torch.randn(
+        heads * head_dim, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    )
+    got = answer.tensor(weight, head_dim, shape=weight.shape)
+    if torch.equal(got, to_half_split(weight, head_dim, dim=0)):
+        return
+    if torch.equal(got, weight):
+        wrong("the weight is unchanged: its rows are still interleaved")
+    if torch.equal(got.sort(dim=1).values, weight.sort(dim=1).values):
+        wrong("columns are reordered: they belong to the input; the rows make the query's dimensions")
+    if torch.equal(got, to_interleaved(weight, head_dim, dim=0)):
+        wrong("that is the way back, from half-split to interleaved")
+    if torch.equal(got, to_half_split(weight, heads * head_dim, dim=0)):
+        wrong("rows of different heads are mixed: reorder within each head of head_dim rows")
+    if torch.equal(
+        got, to_half_split(weight, head_dim, dim=0).unflatten(0, (heads, 2, -1)).flip(1).flatten(0, 2)
+    ):
+        wrong("seconds come first: the first half holds the even dimensions; the pairs turn the other way")
+    if not torch.equal(got.sort(dim=0).values, weight.sort(dim=0).values):
+        wrong("these are not the rows of the weight in another order")
+    wrong("the rows are in another order: within a head first 0, 2, 4, …, then 1, 3, 5, …")
+
+
+@exercise(
+    "A key at position n has been turned by n. Which turn is it to have now?",
+    "From n to n - dropped is the same turn for every key, wherever it stands.",
+    "Turns add up, also with a turn backwards: a negative position turns clockwise.",
+    well_done="the keys count from 0 again, and nobody had to know the tokens.",
+)
+def move_keys(answer: Answer) -> None:
+    head_dim, length = 16, 6
+    key = torch.randn(2, length, head_dim, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    places = torch.arange(length)
+    wanted = rotate(key, angles(places, head_dim))
+    for dropped in (1, 100, 5000):
+        cached = rotate(key, angles(places + dropped, head_dim))
+
+        got, turned = answer.tensor(cached, dropped, shape=key.shape), partial(rotate, cached)
+        along, further = angles(places, head_dim), angles(torch.tensor([dropped]), head_dim)
+        same = partial(torch.allclose, got, rtol=0, atol=1e-6)
+        if same(wanted):
+            continue
+        if same(cached):
+            wrong("the keys are unchanged: they are still turned by their old positions")
+        if same(turned(further)):
+            wrong(f"the keys are turned {dropped} places further on: turn them back")
+        if same(turned(-further, layout="half_split")):
+            wrong("the other layout: these keys were turned as neighbours")
+        if same(key):
+            wrong("every turn is taken off: the first key stands at 0 now, but the next at 1, and so on")
+        if same(turned(along)):
+            wrong("the keys are turned a second time, by their new positions: the old turn is still on them")
+        if same(turned(-along)):
+            wrong("the new positions are taken off; what has to go is the turn of the dropped tokens")
+        wrong(
+            f"with {dropped} dropped, these are not the keys at positions 0, 1, 2, … ({difference(got, wanted)})"
         )
 
 

@@ -1,19 +1,36 @@
 """What chapter 4 draws: a turned vector, two positions and their score, clocks, decay, low precision, trained losses."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
+import ipywidgets as widgets
 import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba_array
-from matplotlib.patches import Polygon
+from matplotlib.patches import Polygon, Rectangle
 from torch import Tensor
 
 from posenc.additive import sinusoidal
+from posenc.attention import attention_weights, causal_bias
+from posenc.lesson import drawing as draw
 from posenc.lesson.controls import choice, slider, switch
+from posenc.lesson.drawing import drawing
 from posenc.lesson.live import Live, canvas, still
-from posenc.lesson.palette import ADDED, GREY, KEY, NONE, POSITION, QUERY, SIGNED, TURNED
+from posenc.lesson.palette import (
+    ADDED,
+    CONTENT,
+    GREY,
+    KEY,
+    MAGNITUDE,
+    NONE,
+    POSITION,
+    QUERY,
+    SIGNED,
+    TURNED,
+    VALUE,
+)
 from posenc.rotary import angles, rotate
 
 PALE = "#DDDDDD"
@@ -114,7 +131,7 @@ def paper() -> Live:
 
 
 def two_positions() -> Live:
-    """A query at m and a key at n, turned on the left, added to in the middle, and the score of both ways."""
+    """A query at m and a key at n, turned on the left, added to in the middle, and the score of both ways up to m."""
     longest, places = 24, torch.arange(25)
     query, key = torch.tensor([[0.766, 0.643], [0.869, 0.233]], dtype=torch.float64)
 
@@ -125,14 +142,15 @@ def two_positions() -> Live:
         return vector + sinusoidal(position, 4, base=16.0, dtype=vector.dtype)[..., 2:]
 
     ways = {"turned": turned, "added": added}
+    colours = {"turned": TURNED, "added": ADDED}
     figure = canvas(8, 3.5)
     figure.set_layout_engine("none")
     moving = {}
-    titles = {"turned": "rotary: turn by the position", "added": "additive: add the position"}
+    titles = {"turned": "turned by their positions", "added": "with their positions added"}
     for column, (name, title) in enumerate(titles.items()):
         plane = figure.add_axes((0.01 + 0.285 * column, 0.24, 0.275, 0.275 * 8 / 3.5))
-        _circle(plane, [1.2, 2.1][column])
-        plane.set_title(title)
+        _circle(plane, [1.3, 2.2][column])
+        plane.set_title(title, color=colours[name])
         (moving[f"{name}, angle"],) = plane.plot([], [], color=GREY, linewidth=6, alpha=0.35)
         for role, vector, colour in (("query", query, QUERY), ("key", key, KEY)):
             x, y = vector.tolist()
@@ -142,32 +160,36 @@ def two_positions() -> Live:
             (moving[f"{name}, {role}"],) = plane.plot(
                 [], [], color=colour, linewidth=3, marker="o", markevery=[1]
             )
+            moving[f"{name}, {role}'s name"] = plane.text(
+                0, 0, role[0], color=colour, fontsize=11, weight="bold", ha="center", va="center"
+            )
         moving[f"{name}, score"] = plane.text(
-            0.5, -0.12, " ", transform=plane.transAxes, ha="center", fontsize=12
+            0.5, -0.12, " ", transform=plane.transAxes, ha="center", fontsize=12, color=colours[name]
         )
-    figure.text(0.01, 0.03, "blue: query at m, red: key at n, dashed: both without a position")
+    figure.text(0.01, 0.03, "q: query at m    k: key at n    dashed: without a position")
 
     panel = figure.add_axes((0.64, 0.15, 0.345, 0.72))
     panel.set(xlim=(-0.5, longest + 0.5), ylim=(-1.6, 5))
     panel.axhline(0, color=GREY, linewidth=0.5)
     panel.set_xlabel("query's position m")
     panel.set_ylabel("score q·k", labelpad=1)
-    for name, colour, style in (("turned", TURNED, "-"), ("added", ADDED, "--")):
+    for name, style in (("turned", "-"), ("added", "--")):
         (moving[f"{name}, scores"],) = panel.plot(
-            [], [], color=colour, marker=".", linestyle=style, label=name
+            [], [], color=colours[name], marker=".", linestyle=style, label=name
         )
-        (moving[f"{name}, now"],) = panel.plot([], [], "o", color=colour, markersize=9)
+        (moving[f"{name}, now"],) = panel.plot([], [], "o", color=colours[name], markersize=9)
     panel.legend(*panel.get_legend_handles_labels(), loc="upper right", ncols=2)
     moving["readout"] = panel.set_title(" ")
 
     def update(m: int, n: int, lock: bool) -> None:
         others = places - (m - n) if lock else torch.full_like(places, n)
-        shown = (others >= 0) & (others <= longest)
+        shown = (others >= 0) & (others <= longest) & (places <= m)
         for name, place in ways.items():
             q, k = place(query, torch.tensor(m)), place(key, torch.tensor(n))
             scores = (place(query, places) * place(key, others)).sum(-1)
             for role, tip, start in (("query", q, query), ("key", k, key)):
                 moving[f"{name}, {role}"].set_data([0, tip[0]], [0, tip[1]])
+                moving[f"{name}, {role}'s name"].set_position((tip * (1 + 0.16 / tip.norm())).tolist())
                 if name == "added":
                     moving[f"added, {role}'s position"].set_data([start[0], tip[0]], [start[1], tip[1]])
             moving[f"{name}, angle"].set_data(*_between(q, k).numpy())
@@ -182,14 +204,13 @@ def two_positions() -> Live:
         update,
         moving=moving,
         controls={
-            "m": slider("m", 0, longest, unit="position", value=7),
-            "n": slider("n", 0, longest, unit="position", value=4),
+            "m": slider("m", 0, longest, unit="position", value=2),
+            "n": slider("n", 0, longest, unit="position", value=0),
             "lock": switch("lock m − n", value=True),
         },
         together={"lock": ("m", "n")},
         alt="A query and a key as two arrows, turned by their positions in the first plane, with their positions added "
-        "in the second, and the scores of both ways against the query's position m. While m − n is locked, the score "
-        "of the turned arrows is a level line and that of the sums a wave; unlocked, both are waves.",
+        "in the second. A third panel draws the scores of both ways as far as the query's position m has come.",
     )
 
 
@@ -249,7 +270,7 @@ def clocks() -> Live:
         where.set_text(f"position {position}: pair {pair} has turned {turns:,.2f} times")
         readout.set_text(f"{unfinished.sum()} of {len(pairs)} never complete a turn (squares)")
 
-    return Live(
+    live = Live(
         figure,
         update,
         moving={
@@ -270,66 +291,320 @@ def clocks() -> Live:
         f"logarithmic axis, rising from 2π; those above the dashed line at T = {length} are squares: they never "
         "complete a turn.",
     )
+    position = live.controls["position"]
+    play = widgets.Play(min=0, max=length, value=position.value, interval=100, tooltip="let the hands turn")
+    widgets.jslink((play, "value"), (position, "value"))
+    live.view.children = (play, *live.view.children)
+    return live
 
 
-def decay() -> Live:
-    """How well turned queries and keys match, against the distance: aligned, aimed at an offset, and random."""
-    head_dim, offsets = 128, torch.arange(1, 1025)
-    generator = torch.Generator().manual_seed(0)
-    draws = torch.randn(20, 2, head_dim, generator=generator, dtype=torch.float64)
-    ones = torch.ones(head_dim, dtype=torch.float64)
+def aimed(back: int, head_dim: int) -> Tensor:
+    """A query and a key that meet best `back` places apart, (2, head_dim)."""
+    key = 20 * torch.ones(head_dim, dtype=torch.float64)
+    return torch.stack([rotate(key, angles(torch.tensor(-back), head_dim)), key])
 
-    def cosines(query: Tensor, key: Tensor) -> Tensor:
-        """Of the key and the query that stands `offset` positions after it, for every offset, (offsets,)."""
-        later = rotate(query.expand(len(offsets), head_dim), angles(offsets, head_dim))
-        return later @ key / (query.norm() * key.norm())
 
-    def aimed_at(peak: int) -> Tensor:
-        """A key that a query of ones matches best from `peak` positions after it."""
-        return rotate(ones, angles(torch.tensor(peak), head_dim))
+def looking_back(look_back: Callable[[int, int], Tensor] = aimed) -> Live:
+    """The attention weights of a head whose query and key are the same for all tokens.
 
-    figure = canvas(8, 3.5)
+    Args:
+        look_back: a number of places and d → a query and a key, (2, d).
+    """
+    length, head_dim = 24, 64
+    everywhere = torch.arange(length)
+    figure = canvas(8, 3.6)
     figure.set_layout_engine("none")
-    panel = figure.add_axes((0.08, 0.15, 0.9, 0.7))
-    panel.set_xscale("log")
-    panel.set(xlim=(0.95, 1100), ylim=(-0.5, 1.08))
-    panel.set_xticks([1, 3, 10, 37, 100, 300, 1000], ["1", "3", "10", "37", "100", "300", "1000"])
-    panel.minorticks_off()
-    panel.axhline(0, color=GREY, linewidth=0.5)
-    panel.set_xlabel("offset m − n (positions)")
-    panel.set_ylabel("cosine of turned q and k")
-    panel.plot(offsets.numpy(), cosines(ones, ones).numpy(), color=TURNED, label="aligned: k = q")
-    (aimed,) = panel.plot([], [], color=TURNED, linestyle="--", label="aimed: k = R(peak) q")
-    (random,) = panel.plot([], [], color=GREY, linestyle=":", label="random q and k")
-    (now,) = panel.plot([], [], "o", color="black", markersize=6)
-    figure.legend(*panel.get_legend_handles_labels(), loc=(0.09, 0.925), ncols=3, frameon=False)
-    readout = panel.set_title(" ")
-    aligned = cosines(ones, ones)
+    whole = figure.add_axes((0.08, 0.14, 0.36, 0.75))
+    whole.set(xlim=(-0.5, length - 0.5), ylim=(length - 0.5, -0.5), aspect="equal")
+    whole.set_xlabel("key's position n")
+    whole.set_ylabel("query's position m", labelpad=1)
+    image = whole.imshow(torch.zeros(length, length).numpy(), cmap=MAGNITUDE, vmin=0, vmax=1)
+    row = whole.add_patch(Rectangle((0, 0), 0, 1, fill=False, edgecolor=QUERY, linewidth=2))
+    whole.set_title("weights")
 
-    def update(offset: int, peak: int, draw: int) -> None:
-        curves = aligned, cosines(ones, aimed_at(peak)), cosines(*draws[draw])
-        aimed.set_ydata(curves[1].numpy())
-        random.set_ydata(curves[2].numpy())
-        at = [curve[offset - 1].item() for curve in curves]
-        now.set_data([offset] * 3, at)
-        readout.set_text(
-            f"offset {offset}: aligned {_signed(at[0])}, aimed {_signed(at[1])}, random {_signed(at[2])}"
-        )
+    one = figure.add_axes((0.55, 0.14, 0.43, 0.75))
+    one.set(xlim=(-0.5, length - 0.5), ylim=(-0.03, 1.05))
+    one.set_xlabel("key's position n")
+    one.set_ylabel("weight", labelpad=1)
+    (bars,) = one.plot([], [], color=KEY, marker="o", markersize=4, drawstyle="steps-mid", linewidth=1)
+    (asks,) = one.plot([], [], color=QUERY, linewidth=2)
+    said = one.set_title(" ")
 
-    for line in (aimed, random):
-        line.set_data(offsets.numpy(), aligned.numpy())
+    def update(back: int, m: int, size: float) -> None:
+        query, key = size * look_back(back, head_dim)
+        q, k = (rotate(x.expand(length, -1), angles(everywhere, head_dim)) for x in (query, key))
+        weights = attention_weights(q, k, bias=causal_bias(length, length))
+        image.set_data(weights.numpy())
+        row.set_bounds(-0.5, m - 0.5, length, 1)
+        bars.set_data(everywhere[: m + 1].numpy(), weights[m, : m + 1].numpy())
+        asks.set_data([m, m], [0, 1])
+        best = weights[m].argmax().item()
+        said.set_text(f"the query at {m} looks most at {best}, weight {weights[m, best]:.2f}")
+
     return Live(
         figure,
         update,
-        moving={"aimed": aimed, "random": random, "now": now, "readout": readout},
+        moving={"weights": image, "row": row, "bars": bars, "asks": asks, "said": said},
         controls={
-            "offset": slider("offset", 1, 1024, unit="positions", value=37),
-            "peak": slider("peak", 1, 200, unit="positions", value=37),
-            "draw": slider("random draw", 0, 19, value=0),
+            "back": slider("places back", 0, 12, value=2),
+            "m": slider("query's position m", 0, length - 1, value=14),
+            "size": slider("length of q and k", 0.1, 1.0, unit="times", value=1.0, step=0.1),
         },
-        alt="The cosine of a turned query and a turned key against their offset, on a logarithmic axis. Aligned "
-        "vectors start at 1 and come down in ripples to about a quarter. A key aimed at an offset peaks there. Random "
-        "vectors stay near 0 everywhere.",
+        alt="Left, the attention weights of 24 equal tokens, a row a query: one bright diagonal, as many places beside "
+        "the main one as the slider says. Right, the row of one query.",
+    )
+
+
+def this_key_there() -> Live:
+    """Scores of two keys against their distance: with a number for each distance added, and turned."""
+    head_dim, base, distances = 16, 20.0, torch.arange(13)
+    query = torch.full((head_dim,), (2 / head_dim) ** 0.5, dtype=torch.float64)
+    keys = {"a verb": (KEY, "-", "o"), "a name": (CONTENT, "--", "s")}
+    bare = {"a verb": 1.0, "a name": 0.7}  # q·k without any position
+    figure = canvas(8, 3.4)
+    panels = figure.subplots(1, 2, sharey=True)
+    ways = {"added": "a number for each distance, added to q·k", "turned": "q and k turned"}
+    moving = {}
+    for panel, (way, title) in zip(panels, ways.items()):
+        panel.set(xlim=(distances[-1].item() + 0.5, -0.5), ylim=(-0.5, 2.6), title=title)
+        panel.set_xlabel("distance m − n (places back)")
+        moving[f"{way}, said"] = panel.text(0.5, 0.04, " ", transform=panel.transAxes, ha="center")
+        moving[f"{way}, said"].set_in_layout(False)
+        for who, (colour, style, marker) in keys.items():
+            (moving[f"{way}, {who}"],) = panel.plot(
+                [], [], color=colour, linestyle=style, marker=marker, markersize=4, label=who
+            )
+    panels[0].set_ylabel("score")
+    panels[0].legend(*panels[0].get_legend_handles_labels(), loc="upper right", ncols=2)
+
+    def update(verb: int, name: int) -> None:
+        sought = {"a verb": verb, "a name": name}
+        bias = sum((distances == place).double() for place in {verb, name})
+        scores = {way: {} for way in ways}
+        for who, place in sought.items():
+            scores["added"][who] = bare[who] + bias
+            key = rotate(query, angles(torch.tensor(place), head_dim, base=base))
+            scores["turned"][who] = rotate(query.expand(13, -1), angles(distances, head_dim, base=base)) @ key
+        for way in ways:
+            lead = scores[way]["a verb"] - scores[way]["a name"]
+            moving[f"{way}, said"].set_text(
+                ", ".join(dict.fromkeys(f"{at} back: {_leader(lead[at].item())}" for at in (verb, name)))
+            )
+            for who in keys:
+                moving[f"{way}, {who}"].set_data(distances.numpy(), scores[way][who].numpy())
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "verb": slider("a verb is sought", 0, 12, unit="places back", value=2),
+            "name": slider("a name is sought", 0, 12, unit="places back", value=7),
+        },
+        alt="Scores of one query with two keys, a verb's and a name's, against the distance. Left, a number is added for "
+        "each distance: both curves rise at the sought distances, and the verb's lies above the name's everywhere. "
+        "Right, both are turned: each key has its peak at a distance of its own.",
+    )
+
+
+def _leader(lead: float) -> str:
+    """Who leads, and by how much."""
+    return f"{'verb' if lead > 0 else 'name'} ahead by {abs(lead):.1f}" if abs(lead) > 0.05 else "even"
+
+
+def where_it_turns() -> Live:
+    """A layer of attention as a drawing: queries and keys are turned, values are not."""
+    panel = drawing(3.3)
+    box = partial(draw.box, panel, width=1.9, height=0.9)
+    arrow = partial(draw.arrow, panel, width=1.2)
+    box(0.3, 2.8, "token x", CONTENT)
+    for y, name, colour in ((4.9, "query q", QUERY), (2.8, "key k", KEY), (0.7, "value v", VALUE)):
+        box(4.0, y, name, colour)
+        arrow((2.2, 3.25), (4.0, y + 0.45))
+    for y, position in ((4.9, "m"), (2.8, "n")):
+        arrow((5.9, y + 0.45), (7.2, y + 0.45))
+        box(7.2, y, f"↺ turn by {position}", TURNED, width=2.2)
+    arrow((9.4, 5.35), (10.6, 4.5), TURNED)
+    arrow((9.4, 3.25), (10.6, 4.1), TURNED)
+    box(10.6, 3.85, "score", "black", width=1.6)
+    arrow((12.2, 4.3), (13.8, 3.1))
+    panel.text(13.3, 4.05, "softmax", ha="center", va="center")
+    arrow((5.9, 1.15), (13.8, 2.5), VALUE)
+    panel.text(9.6, 1.25, "not turned", ha="center", va="center", color=VALUE, fontsize=10)
+    box(13.8, 2.3, "output", "black", width=1.9)
+    panel.text(1.25, 4.1, "not turned", ha="center", va="center", color=CONTENT, fontsize=10)
+    panel.text(
+        8.3, 6.15, "in every head, in every layer", ha="center", va="center", color=TURNED, fontsize=10
+    )
+    return still(
+        panel.figure,
+        alt="A token x gives a query, a key and a value. The query is turned by its position m, the key by its position "
+        "n, in every head and every layer, and then they meet in the score. The token and the value are not turned; the "
+        "softmax of the scores weighs the values as they are.",
+    )
+
+
+def constant_turned() -> Live:
+    """Chapter 2's position as a constant arrow, turned and added, beside a query that is turned itself."""
+    head_dim, base, longest = 8, 100.0, 40
+    places = torch.arange(longest + 1)
+    word, query = torch.tensor([[0.75, 0.55], [0.9, 0.5]], dtype=torch.float64)
+    constant = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    pe = sinusoidal(places, head_dim, base=base, dtype=torch.float64).unflatten(
+        -1, (-1, 2)
+    )  # (p, pair, sin and cos)
+    theta = angles(places, head_dim, base=base)  # (p, pair)
+    figure = canvas(8, 3.2)
+    figure.set_layout_engine("none")
+    moving = {}
+    around = torch.linspace(0, 2 * math.pi, 60, dtype=torch.float64)
+    circle = torch.stack([around.cos(), around.sin()])
+    for column, (title, centre, radius) in enumerate(
+        (
+            ("chapter 2: add a turned constant", word, 1.0),
+            ("chapter 4: turn the query itself", 0 * word, query.norm()),
+        )
+    ):
+        plane = figure.add_axes((0.01 + 0.3 * column, 0.1, 0.28, 0.28 * 8 / 3.2))
+        plane.set(xlim=(-1.9, 1.9), ylim=(-1.9, 1.9), aspect="equal", xticks=[], yticks=[])
+        plane.set_title(title)
+        plane.plot(*(centre[:, None] + radius * circle).numpy(), color=PALE, linewidth=1)
+        if not column:
+            plane.plot([0, word[0]], [0, word[1]], color=CONTENT, linewidth=2.5, marker="o", markevery=[1])
+            (moving["sum"],) = plane.plot([], [], color=ADDED, linewidth=1.5, linestyle="--")
+            (moving["position"],) = plane.plot(
+                [], [], color=POSITION, linewidth=2.5, marker="o", markevery=[1]
+            )
+            plane.text(0.03, 0.03, "word, position, dashed: their sum", transform=plane.transAxes)
+        else:
+            plane.plot([0, query[0]], [0, query[1]], color=QUERY, linewidth=1, linestyle="--")
+            (moving["query"],) = plane.plot([], [], color=QUERY, linewidth=2.5, marker="o", markevery=[1])
+            plane.text(0.03, 0.03, "dashed: the query at 0", transform=plane.transAxes)
+
+    wave = figure.add_axes((0.67, 0.2, 0.315, 0.66))
+    wave.set(xlim=(-1, longest + 1), ylim=(-1.25, 1.25), yticks=[-1, 0, 1])
+    wave.set_xlabel("position p")
+    wave.set_title("tip of the constant (dots), PE(p) (rings)")
+    for name, colour in (("cosine", GREY), ("sine", POSITION)):
+        (moving[f"{name}, wave"],) = wave.plot([], [], color=colour, linewidth=1, alpha=0.6)
+        (moving[f"{name}, ring"],) = wave.plot([], [], "o", color=colour, markersize=11, fillstyle="none")
+        (moving[f"{name}, dot"],) = wave.plot([], [], "o", color=colour, markersize=5)
+
+    def update(p: int, pair: int) -> None:
+        tip, turned = (rotate(vector, theta[p, [pair]]) for vector in (constant, query))
+        end = word + tip
+        moving["position"].set_data([word[0], end[0]], [word[1], end[1]])
+        moving["sum"].set_data([0, end[0]], [0, end[1]])
+        moving["query"].set_data([0, turned[0]], [0, turned[1]])
+        for name, wave_of, of_pe, of_tip in (("cosine", torch.cos, 1, 0), ("sine", torch.sin, 0, 1)):
+            moving[f"{name}, wave"].set_data(places.numpy(), wave_of(theta[:, pair]).numpy())
+            moving[f"{name}, ring"].set_data([p], [pe[p, pair, of_pe]])
+            moving[f"{name}, dot"].set_data([p], [tip[of_tip]])
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "p": slider("position p", 0, longest, value=0),
+            "pair": slider("pair i", 0, head_dim // 2 - 1, value=1),
+        },
+        alt="Left, a word as an arrow that stays, and at its tip a constant arrow that is turned by the position; their "
+        "sum ends on a circle around the word. Middle, a query that is turned by the position itself. Right, the two "
+        "coordinates of the constant's tip against the position: they lie in the rings of the sinusoids of chapter 2.",
+    )
+
+
+def out_of_step() -> Live:
+    """One cosine for each pair, and their mean: the score of a query with its own turned copy."""
+    head_dim, distances = 64, torch.linspace(0, 128, 4 * 128 + 1, dtype=torch.float64)
+    speeds = angles(torch.tensor(1), head_dim)  # (pairs,)
+    figure = canvas(8, 3.4)
+    figure.set_layout_engine("none")
+    panel = figure.add_axes((0.08, 0.15, 0.9, 0.72))
+    panel.set(xlim=(0, distances[-1].item()), ylim=(-1.1, 1.1), yticks=[-1, 0, 1])
+    panel.axhline(0, color=GREY, linewidth=0.5)
+    panel.set_xlabel("distance m − n (positions)")
+    panel.set_ylabel("cosine")
+    cosines = panel.add_collection(LineCollection([], colors=SLOW, linewidths=1))
+    (mean,) = panel.plot([], [], color=TURNED, linewidth=3)
+    (peak,) = panel.plot([], [], "o", color=TURNED, markersize=8)
+    readout = panel.set_title(" ")
+
+    def update(first: int, last: int, ahead: int) -> None:
+        low, high = sorted((first, last))
+        curves = ((distances[:, None] - ahead) * speeds[low : high + 1]).cos()  # (distances, pairs)
+        some = torch.linspace(0, high - low, min(5, high - low + 1)).round().long()
+        cosines.set_segments([torch.stack([distances, curve], dim=1).numpy() for curve in curves.T[some]])
+        mean.set_data(distances.numpy(), curves.mean(dim=1).numpy())
+        peak.set_data([ahead], [1])
+        pairs = f"pairs {low} to {high}" if low < high else f"pair {low} alone"
+        ahead_by = f", the key turned by {ahead} in advance" if ahead else ""
+        readout.set_text(f"{pairs}{ahead_by}: the score is the mean of their cosines, the thick line")
+
+    return Live(
+        figure,
+        update,
+        moving={"cosines": cosines, "mean": mean, "peak": peak, "readout": readout},
+        controls={
+            "first": slider("from pair", 0, 31, value=0),
+            "last": slider("to pair", 0, 31, value=31),
+            "ahead": slider("key turned by", 0, 64, unit="positions", value=0),
+        },
+        alt="Thin cosines against the distance, up to five of those of the pairs, and as a thick line the mean over all "
+        "chosen pairs. Over all pairs the mean falls, as the cosines get out of step.",
+    )
+
+
+def two_layouts() -> Live:
+    """Which dimensions of a head of eight are turned together, interleaved and half-split."""
+    head_dim = 8
+    panel = drawing(3.2)
+    panel.set(xlim=(-2.6, 8.4), ylim=(-0.7, 6))
+    panel.spines[:].set_visible(False)
+    rows = {"interleaved": 4.0, "half-split": 0.9}
+    letters = {"interleaved": "abcdefgh", "half-split": "acegbdfh"}
+    for layout, y in rows.items():
+        panel.text(-2.5, y + 0.35, layout, va="center", fontsize=11, weight="bold")
+        for column, letter in enumerate(letters[layout]):
+            panel.add_patch(Rectangle((column + 0.08, y), 0.84, 0.7, facecolor="white", edgecolor=GREY))
+            panel.text(column + 0.5, y + 0.35, letter, ha="center", va="center", fontsize=11)
+            number = y + 0.9 if layout == "interleaved" else y - 0.2
+            panel.text(column + 0.5, number, str(column), ha="center", va="center", color=GREY)
+            if layout == "half-split":
+                above = letters["interleaved"].index(letter)
+                panel.plot([above + 0.5, column + 0.5], [3.95, 1.65], color=PALE, linewidth=1)
+    moving = {"said": panel.text(4, 5.75, " ", ha="center", va="center", fontsize=10)}
+    for layout in rows:
+        for part in (0, 1):
+            moving[f"{layout}, box {part}"] = panel.add_patch(
+                Rectangle((0, 0), 0.84, 0.7, facecolor=TURNED, alpha=0.3, edgecolor=TURNED, linewidth=2.5)
+            )
+        (moving[f"{layout}, arc"],) = panel.plot([], [], color=TURNED, linewidth=2)
+    for part in (0, 1):
+        (moving[f"way {part}"],) = panel.plot([], [], color=TURNED, linewidth=2)
+    half_circle = torch.linspace(0, math.pi, 30)
+
+    def update(pair: int) -> None:
+        places = {"interleaved": (2 * pair, 2 * pair + 1), "half-split": (pair, pair + head_dim // 2)}
+        for (layout, y), edge, height in zip(rows.items(), (5.15, 0.5), (0.25, -0.6)):
+            low, high = places[layout]
+            for part, column in enumerate((low, high)):
+                moving[f"{layout}, box {part}"].set_xy((column + 0.08, y))
+            across = (low + high + 1) / 2 + (high - low) / 2 * half_circle.cos()
+            moving[f"{layout}, arc"].set_data(across.numpy(), (edge + height * half_circle.sin()).numpy())
+        for part in (0, 1):
+            moving[f"way {part}"].set_data([columns[part] + 0.5 for columns in places.values()], [3.95, 1.65])
+        (a, b), (c, d) = places.values()
+        moving["said"].set_text(f"pair {pair}: dimensions {a} and {b} interleaved, {c} and {d} half-split")
+
+    return Live(
+        panel.figure,
+        update,
+        moving=moving,
+        controls={"pair": slider("pair i", 0, head_dim // 2 - 1, value=1)},
+        alt="Two rows of eight boxes, a to h. Interleaved, an arc joins neighbours: the dimensions 2i and 2i + 1. "
+        "Half-split, the same letters stand in another order, and the arc joins dimension i with i + 4.",
     )
 
 

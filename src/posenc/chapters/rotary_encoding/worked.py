@@ -20,24 +20,32 @@ def rotary(x, positions, base):
     return torch.stack(turned, dim=-1).flatten(-2)
 
 
-def relative_scores(q, k, m, n):
-    d = q.shape[-1]
-    return rotate(q, angles(m, d)) @ rotate(k, angles(n, d)).T / math.sqrt(d)
-
-
 def look_back(back, d):
     key = 20 * torch.ones(d, dtype=torch.float64)
     return torch.stack([rotate(key, angles(torch.tensor(-back), d)), key])
 
 
-def cached_position(key, cached, length):
-    everywhere = rotate(key.expand(length, -1), angles(torch.arange(length), len(key)))  # (length, d)
-    return (everywhere - cached).norm(dim=-1).argmin().item()
+def break_decay(d):
+    speeds = angles(torch.tensor(1), d)
+    pair = int((64 * speeds > math.pi).sum())  # the first that makes less than half a turn in 64 steps
+    query = torch.zeros(d, dtype=torch.float64)
+    query[2 * pair] = 1
+    return torch.stack([query, -query])
 
 
 def half_split_weight(weight, head_dim):
     rows = weight.unflatten(0, (-1, head_dim // 2, 2))  # (heads, pairs, 2, width)
     return rows.transpose(1, 2).flatten(0, 2)
+
+
+def move_keys(cached, dropped):
+    back = angles(torch.tensor([-dropped]), cached.shape[-1])
+    return rotate(cached, back)
+
+
+def cached_position(key, cached, length):
+    everywhere = rotate(key.expand(length, -1), angles(torch.arange(length), len(key)))  # (length, d)
+    return (everywhere - cached).norm(dim=-1).argmin().item()
 
 
 def tables(length, d, dtype):

@@ -58,23 +58,7 @@ def other_angle(x, p, base):
     return right_rotary(x, 2 * p, base)
 
 
-# --- 4.3 relative_scores
-
-
-def right_scores(q, k, m, n, *, signs=(1, 1), layouts=("interleaved",) * 2, scale=True):
-    d = q.shape[-1]
-    q = rotate(q, signs[0] * angles(m, d), layout=layouts[0])
-    k = rotate(k, signs[1] * angles(n, d), layout=layouts[1])
-    return q @ k.T / (math.sqrt(d) if scale else 1)
-
-
-def scores_with(**options):
-    return partial(right_scores, **options)
-
-
-HALVES, PAIRS = "half_split", "interleaved"
-
-# --- 4.4 look_back
+# --- 4.3 look_back
 
 
 def right_look_back(back, d, *, size=20.0, sign=1):
@@ -92,7 +76,35 @@ def one_angle_for_all(back, d):
     return torch.stack([rotate(key, torch.full((d // 2,), -float(back), dtype=torch.float64)), key])
 
 
-# --- 4.5 cached_position
+# --- 4.4 break_decay
+
+
+def in_one_pair(d, *, steps=64, sign=-1, pair=None):
+    """k = sign · q in the fastest pair that makes less than half a turn in so many steps."""
+    pair = int((steps * angles(torch.tensor(1), d) >= math.pi).sum()) if pair is None else pair
+    query = torch.zeros(d, dtype=torch.float64)
+    query[2 * pair + 1] = 1
+    return torch.stack([query, sign * query])
+
+
+def leaning(d, *, sign):
+    """The key a quarter of a turn aside, so that the score is a sine of the distance."""
+    query, key = in_one_pair(d, steps=128)
+    return torch.stack([query, sign * key.unflatten(0, (-1, 2)).flip(1).flatten()])
+
+
+def in_two_pairs(d):
+    """Most of the score in the fastest pair that is slow enough, a fifth in the next."""
+    query = sum(share**0.5 * in_one_pair(d)[0].roll(2 * step) for step, share in enumerate((0.8, 0.2)))
+    return torch.stack([query, -query])
+
+
+def in_all_pairs(d, *, sign=-1):
+    query = torch.full((d,), d**-0.5, dtype=torch.float64)
+    return torch.stack([query, sign * query])
+
+
+# --- 4.7 cached_position
 
 
 def turns(key, length, *, start=0):
@@ -114,14 +126,25 @@ def by_pair(key, cached, length, *, pair):
     return round((theta / angles(torch.tensor(1), len(key))[pair]).item())
 
 
-# --- 4.6 half_split_weight
+# --- 4.5 half_split_weight
 
 
 def seconds_first(weight, head_dim):
     return weight.unflatten(0, (-1, head_dim // 2, 2)).transpose(1, 2).flip(1).flatten(0, 2)
 
 
-# --- 4.7 tables
+# --- 4.6 move_keys
+
+
+def right_move(cached, dropped, *, layout="interleaved"):
+    return rotate(cached, -angles(torch.tensor([dropped]), cached.shape[-1]), layout=layout)
+
+
+def turned_again(cached, dropped, *, start=0, sign=1):
+    return rotate(cached, sign * angles(start + torch.arange(cached.shape[-2]), cached.shape[-1]))
+
+
+# --- 4.8 tables
 
 
 def right_tables(length, d, dtype, *, position=None, speed=None, angle=None, flip=False, scale=1.0):
@@ -197,26 +220,27 @@ PLANTED = [
     ("rotary", lambda *a: right_rotary(*a).float().double(), "right to six digits"),
     ("rotary", rotary_with(dtype=torch.float32), "wrong at position 1,000,000"),
     ("rotary", rotary_with(dtype=torch.bfloat16), "and p·base^(-2i/d) is"),
-    ("relative_scores", scores_with(scale=False), "√d too large"),
-    ("relative_scores", scores_with(signs=(0, 0)), "nothing is turned"),
-    ("relative_scores", scores_with(signs=(0, 1)), "q is left unrotated"),
-    ("relative_scores", scores_with(signs=(1, 0)), "k is left unrotated"),
-    ("relative_scores", scores_with(signs=(1, -1)), "one side is turned the other way"),
-    ("relative_scores", scores_with(signs=(-1, 1)), "one side is turned the other way"),
-    ("relative_scores", scores_with(signs=(-1, -1)), "both are turned clockwise"),
-    ("relative_scores", scores_with(layouts=(HALVES, PAIRS)), "mixed layouts"),
-    ("relative_scores", scores_with(layouts=(PAIRS, HALVES)), "mixed layouts"),
-    ("relative_scores", scores_with(layouts=(HALVES, HALVES)), "the other layout on both sides"),
-    (
-        "relative_scores",
-        lambda q, k, m, n: right_scores(q, k, m + 1, n),
-        "then q @ k.T / √d (at [0, 0] it is",
-    ),
     ("look_back", partial(right_look_back, sign=-1), "it looks 3 ahead"),
     ("look_back", partial(right_look_back, size=1.0), "with a weight of"),
     ("look_back", partial(right_look_back, sign=0), "it looks at the token itself"),
     ("look_back", lambda back, d: torch.zeros(2, d).double(), "it looks at position 0"),
     ("look_back", one_angle_for_all, "positions back, not 3: the turn of every pair"),
+    ("break_decay", lambda d: 2 * in_one_pair(d), "have the lengths 2 and 2"),
+    ("break_decay", lambda d: torch.zeros(2, d).double(), "have the lengths 0 and 0"),
+    ("break_decay", partial(in_one_pair, pair=-1), "with d = 64 it rises all the way, but by 3.64e-05 only"),
+    ("break_decay", lambda d: torch.eye(d).double()[[0, -1]], "the same at every distance"),
+    ("break_decay", partial(leaning, sign=-1), "it rises with n - m, towards keys that stand ahead"),
+    ("break_decay", partial(in_one_pair, sign=1), "it falls with every step, from 1.00 to -0.90"),
+    ("break_decay", partial(in_one_pair, steps=32), "it rises up to distance 42 and falls from there"),
+    ("break_decay", in_all_pairs, "it goes from -1.00 to -0.43, but falls from distance 5 to 6"),
+    ("break_decay", partial(in_one_pair, pair=0), "but falls from distance 3 to 4"),
+    ("move_keys", lambda cached, dropped: cached.clone(), "the keys are unchanged"),
+    ("move_keys", lambda cached, dropped: right_move(cached, -dropped), "turned 1 places further on"),
+    ("move_keys", partial(right_move, layout="half_split"), "the other layout"),
+    ("move_keys", lambda c, n: turned_again(c, n, start=n, sign=-1), "every turn is taken off"),
+    ("move_keys", turned_again, "turned a second time, by their new positions"),
+    ("move_keys", partial(turned_again, sign=-1), "the new positions are taken off"),
+    ("move_keys", lambda cached, dropped: right_move(cached, 1), "with 100 dropped, these are not the keys"),
     ("cached_position", lambda *a: right_position(*a) + 1, "4 for the key at 3: positions count from 0"),
     ("cached_position", lambda k, c, n: n - right_position(k, c, n), "the wrong way round"),
     ("cached_position", lambda *a: -right_position(*a), "the wrong way round"),
@@ -246,9 +270,11 @@ RIGHT = [
     ("turn", right_turn),
     ("rotary", right_rotary),
     ("rotary", by_hand),
-    ("relative_scores", right_scores),
     ("look_back", right_look_back),
     ("look_back", turns_the_key),
+    ("break_decay", in_one_pair),
+    ("break_decay", in_two_pairs),
+    ("move_keys", right_move),
     ("cached_position", right_position),
     ("half_split_weight", lambda w, d: to_half_split(w, d, dim=0)),
     ("tables", right_tables),

@@ -7,7 +7,7 @@ import torch
 
 from posenc.additive import sinusoidal
 from posenc.chapters.rotary_encoding import figures
-from posenc.rotary import angles, rotate
+from posenc.rotary import angles, rotate, to_half_split
 
 
 @pytest.mark.parametrize("degrees", [-180, -90, 0, 30, 135, 180])
@@ -24,10 +24,10 @@ def test_the_locked_positions_keep_their_difference_within_the_range():
     live = figures.two_positions()
     m, n = live.controls["m"], live.controls["n"]
     for move, expected in (
-        ({"m": 10}, (10, 7)),
-        ({"n": 0}, (3, 0)),
-        ({"m": 24}, (24, 21)),
-        ({"m": 0}, (3, 0)),
+        ({"m": 10}, (10, 8)),
+        ({"n": 0}, (2, 0)),
+        ({"m": 24}, (24, 22)),
+        ({"m": 0}, (2, 0)),
     ):
         live.set(**move)
         assert (m.value, n.value) == expected
@@ -57,7 +57,7 @@ def test_the_scores_are_those_of_the_arrows(lock):
     live.set(lock=lock)
     live.set(m=12)
     m, n = live.controls["m"].value, live.controls["n"].value
-    assert (m, n) == ((12, 9) if lock else (12, 4))
+    assert (m, n) == ((12, 10) if lock else (12, 0))
     for way in ("turned", "added"):
         query, key = (
             torch.tensor([axis[1] for axis in live.artists[f"{way}, {role}"].get_data()])
@@ -67,7 +67,8 @@ def test_the_scores_are_those_of_the_arrows(lock):
         assert live.artists[f"{way}, now"].get_data()[1][0] == pytest.approx(score)
         assert live.artists[f"{way}, score"].get_text() == f"score {figures._signed(score)}"
         places, scores = live.artists[f"{way}, scores"].get_data()
-        assert scores[list(places).index(m)] == pytest.approx(score)
+        assert list(places) == list(range(2 if lock else 0, m + 1))  # as far as the query has come
+        assert scores[-1] == pytest.approx(score)
         assert (scores.max() - scores.min() < 1e-12) == (way == "turned" and lock)
 
 
@@ -76,8 +77,8 @@ def test_the_arrows_are_turned_and_added_to_by_the_modules():
     live.png()
     query = torch.tensor([0.766, 0.643], dtype=torch.float64)
     tips = {
-        "turned": rotate(query, angles(torch.tensor(7), 4, base=16.0)[1:]),
-        "added": query + sinusoidal(torch.tensor(7), 4, base=16.0, dtype=torch.float64)[2:],
+        "turned": rotate(query, angles(torch.tensor(2), 4, base=16.0)[1:]),
+        "added": query + sinusoidal(torch.tensor(2), 4, base=16.0, dtype=torch.float64)[2:],
     }
     for way, tip in tips.items():
         drawn = [axis[1].item() for axis in live.artists[f"{way}, query"].get_data()]
@@ -115,22 +116,123 @@ def test_hands_and_wavelengths_are_those_of_the_pairs():
     assert f"pair 33 has turned {1000 / wavelengths[33]:,.2f} times" in live.artists["where"].get_text()
 
 
-def test_the_curves_of_decay_are_cosines_of_turned_vectors():
-    live = figures.decay()
-    live.set(offset=200, peak=90, draw=7)
-    ones = torch.ones(128, dtype=torch.float64)
-    key = rotate(ones, angles(torch.tensor(90), 128))
-    for offset in (1, 90, 200, 1024):
-        expected = rotate(ones, angles(torch.tensor(offset), 128)) @ key / 128
-        assert live.artists["aimed"].get_ydata()[offset - 1] == pytest.approx(expected.item())
-    assert live.artists["aimed"].get_ydata()[89] == pytest.approx(1)
-    marked = live.artists["now"].get_ydata()
-    assert marked[1] == live.artists["aimed"].get_ydata()[199]
-    assert marked[2] == live.artists["random"].get_ydata()[199]
-    text = ", ".join(
-        f"{name} {figures._signed(value)}" for name, value in zip(("aligned", "aimed", "random"), marked)
+def test_the_first_state_of_two_positions_does_not_tell_which_score_stays():
+    live = figures.two_positions()
+    live.png()
+    assert [len(live.artists[f"{way}, scores"].get_xdata()) for way in ("turned", "added")] == [1, 1]
+
+
+def test_play_moves_the_position_of_the_clocks():
+    live = figures.clocks()
+    play, position = live.view.children[0], live.controls["position"]
+    assert (play.min, play.max, play.value) == (position.min, position.max, position.value)
+    assert live.view.children[1] is position
+
+
+def at_distances(query, key, count, head_dim, base=10_000.0):
+    return rotate(query.expand(count, -1), angles(torch.arange(count), head_dim, base=base)) @ key
+
+
+def test_the_weights_of_a_head_that_looks_back_are_those_of_its_query_and_key():
+    live = figures.looking_back()
+    live.set(back=5, m=9, size=0.1)
+    query, key = 0.1 * figures.aimed(5, 64)
+    scores = at_distances(query, key, 10, 64).flip(0) / 8  # of the keys 0 … 9, as the query at 9 sees them
+    row = live.artists["weights"].get_array()[9]
+    assert row[:10].tolist() == pytest.approx(scores.softmax(0).tolist()) and not row[10:].any()
+    assert live.artists["bars"].get_ydata().tolist() == pytest.approx(row[:10].tolist())
+    assert live.artists["row"].get_y() == 8.5 and list(live.artists["asks"].get_xdata()) == [9, 9]
+    assert live.artists["said"].get_text() == f"the query at 9 looks most at 4, weight {row[4]:.2f}"
+    other = figures.looking_back(lambda back, d: torch.eye(d, dtype=torch.float64)[[0, 1]])
+    assert other.png() != live.png()
+
+
+@pytest.mark.parametrize("verb, name", [(2, 7), (9, 1), (4, 4)])
+def test_a_bias_lifts_both_keys_and_a_turn_each_at_its_own_distance(verb, name):
+    live = figures.this_key_there()
+    live.set(verb=verb, name=name)
+    leads = {
+        way: live.artists[f"{way}, a verb"].get_ydata() - live.artists[f"{way}, a name"].get_ydata()
+        for way in ("added", "turned")
+    }
+    assert leads["added"] == pytest.approx([0.3] * 13)
+    for who, place in (("a verb", verb), ("a name", name)):
+        assert live.artists[f"turned, {who}"].get_ydata().argmax() == place
+        assert live.artists[f"turned, {who}"].get_ydata().max() == pytest.approx(2)
+    said = live.artists["turned, said"].get_text()
+    if verb == name:
+        assert said == f"{verb} back: even"
+    else:
+        first, second = leads["turned"][[verb, name]]
+        assert said == f"{verb} back: verb ahead by {first:.1f}, {name} back: name ahead by {-second:.1f}"
+
+
+@pytest.mark.parametrize("p, pair", [(0, 0), (13, 1), (40, 3)])
+def test_the_tip_of_the_turned_constant_is_in_the_rings_of_the_sinusoid(p, pair):
+    live = figures.constant_turned()
+    live.set(p=p, pair=pair)
+    pe = sinusoidal(torch.tensor(p), 8, base=100.0, dtype=torch.float64)[2 * pair : 2 * pair + 2]
+    for name, value in zip(("sine", "cosine"), pe.tolist()):
+        for mark in ("ring", "dot"):
+            (x,), (y,) = live.artists[f"{name}, {mark}"].get_data()
+            assert (x, y) == (p, pytest.approx(value, abs=1e-12))
+    (x0, x1), (y0, y1) = live.artists["position"].get_data()
+    assert (x1 - x0, y1 - y0) == (pytest.approx(pe[1].item()), pytest.approx(pe[0].item()))
+    assert [axis[1] for axis in live.artists["sum"].get_data()] == [x1, y1]
+    speed = angles(torch.tensor(1), 8, base=100.0)[pair]
+    query = rotate(torch.tensor([0.9, 0.5], dtype=torch.float64), p * speed[None])
+    assert [axis[1].item() for axis in live.artists["query"].get_data()] == pytest.approx(query.tolist())
+
+
+@pytest.mark.parametrize(
+    "values, low, high, ahead",
+    [({}, 0, 31, 0), ({"last": 0}, 0, 0, 0), ({"first": 20, "last": 3, "ahead": 40}, 3, 20, 40)],
+)
+def test_the_thick_line_is_the_score_of_equal_vectors_in_these_pairs(values, low, high, ahead):
+    live = figures.out_of_step()
+    live.set(**values)
+    query = torch.zeros(64, dtype=torch.float64)
+    query[2 * low : 2 * high + 2] = (2 * (high - low + 1)) ** -0.5
+    scores = at_distances(query, rotate(query, angles(torch.tensor(ahead), 64)), 129, 64)
+    assert live.artists["mean"].get_ydata()[::4] == pytest.approx(scores.numpy())
+    drawn = [segment[40, 1] for segment in live.artists["cosines"].get_segments()]  # at distance 10
+    cosines = ((10 - ahead) * angles(torch.tensor(1), 64)[low : high + 1]).cos().tolist()
+    assert len(drawn) == min(5, high - low + 1) and drawn[0] == pytest.approx(cosines[0])
+    assert drawn[-1] == pytest.approx(cosines[-1]) and all(
+        min(abs(y - c) for c in cosines) < 1e-6 for y in drawn
     )
-    assert live.artists["readout"].get_text() == f"offset 200: {text}"
+    assert live.artists["peak"].get_xdata() == [ahead]
+    assert (
+        live.artists["readout"]
+        .get_text()
+        .startswith("pair 0 alone" if low == high else f"pairs {low} to {high}")
+    )
+
+
+@pytest.mark.parametrize("pair", range(4))
+def test_the_boxes_of_a_pair_are_those_that_are_turned_together(pair):
+    live = figures.two_layouts()
+    live.set(pair=pair)
+    theta = torch.zeros(4, dtype=torch.float64)
+    theta[pair] = 1.0
+    ones = torch.ones(8, dtype=torch.float64)
+    for layout in ("interleaved", "half-split"):
+        moved = (rotate(ones, theta, layout=layout.replace("-", "_")) != ones).nonzero().flatten().tolist()
+        boxes = [live.artists[f"{layout}, box {part}"].get_x() for part in (0, 1)]
+        assert boxes == pytest.approx([column + 0.08 for column in moved])
+        ends = live.artists[f"{layout}, arc"].get_xdata()[[-1, 0]]
+        assert ends.tolist() == pytest.approx([column + 0.5 for column in moved])
+    order = to_half_split(torch.arange(8), 8).tolist()
+    for part in (0, 1):
+        above, below = live.artists[f"way {part}"].get_xdata()
+        assert order[int(below)] == int(above)
+
+
+def test_where_the_turn_goes_is_drawn_without_a_control():
+    live = figures.where_it_turns()
+    words = [text.get_text() for text in live.figure.axes[0].texts]
+    assert live.png() and not live.controls
+    assert {"↺ turn by m", "↺ turn by n"} <= {*words} and words.count("not turned") == 2
 
 
 @pytest.mark.parametrize(
