@@ -19,7 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Error, Locator, Page, sync_playwright
 
-from courseware.lab import CONNECTION
+from courseware.lab import CONNECTION, UNFOLD
 
 FLAGS = [
     "--disable-gpu",
@@ -346,7 +346,7 @@ def lab(
 ) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
-    With plain, the server is without `posenc.lesson.connection`; with course, the folder is a clone of the course, and
+    With plain, the server is without what `make lab` adds; with course, the folder is a clone of the course, and
     the server is that of `make lab`. What server and browser say arrives `delay` seconds later.
     """
     (home / "config" / "labconfig").mkdir(parents=True)
@@ -375,7 +375,7 @@ def lab(
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
-    command += [CONNECTION] * (not plain)
+    command += [CONNECTION, UNFOLD] * (not plain)
     if course:
         start = "import pathlib, sys; from courseware import lab; lab.main([sys.argv[1]], pathlib.Path(sys.argv[2]))"
         command = [sys.executable, "-c", start, str(port), str(folder)]

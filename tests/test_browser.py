@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import PIL.Image
 import pytest
-from browser import Control, Lab, Notebook, chromium, lab
+from browser import NOTEBOOK, Control, Lab, Notebook, chromium, lab
 
 from courseware.dependencies import without_training
 from courseware.notebooks import read, text
@@ -204,6 +204,62 @@ def move_every_control(notebook: Notebook) -> int:
             assert notebook.alert(figure).count() == 0, f"{what}: {notebook.alert(figure).inner_text()}"
             moved += 1
     return moved
+
+
+# Links, in two notebooks of their own: in the second, what they lead to stands in sections that are stored folded
+
+FOLDED = {"jp-MarkdownHeadingCollapsed": True}
+LINKED = {
+    "first": [
+        ("[to a cell](second.ipynb#cell-id=target) [to a heading](second.ipynb#A-%C2%B7-%E2%9D%96)", {})
+    ],
+    "second": [
+        ("[to a cell](#cell-id=target) [to a heading](#A-%C2%B7-%E2%9D%96)", {}),
+        ("A long way.\n\n" * 60, {}),
+        ("# Laboratory", FOLDED),
+        ("## Laboratory A", FOLDED),
+        ("### *A* · ❖", FOLDED),
+        ("The target.", {}),
+        ("## Laboratory B", FOLDED),
+        ("Elsewhere.", {}),
+    ],
+}
+STILL_FOLDED = (
+    f"{NOTEBOOK}.widgets.filter(cell => cell.headingCollapsed).map(cell => cell.model.sharedModel.source)"
+)
+
+
+@pytest.fixture(scope="module")
+def linked(jupyterlab) -> Lab:
+    for name, cells in LINKED.items():
+        made = [nbformat.v4.new_markdown_cell(source, metadata=metadata) for source, metadata in cells]
+        for cell in made:
+            cell.id = "target" if cell.source == "The target." else cell.id
+        notebook = nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": KERNEL})
+        nbformat.write(notebook, jupyterlab.folder / f"{name}.ipynb")
+    return jupyterlab
+
+
+@pytest.mark.parametrize("name", LINKED)
+@pytest.mark.parametrize(
+    ("link", "shown", "folded"),
+    [
+        ("to a cell", "The target.", ["## Laboratory B"]),
+        ("to a heading", "### *A* · ❖", ["### *A* · ❖", "## Laboratory B"]),
+    ],
+)
+def test_a_link_into_folded_sections_unfolds_them_and_no_others(linked, name, link, shown, folded):
+    page = linked.open(f"{name}.ipynb").page
+    page.get_by_role("link", name=link).click()
+    page.wait_for_function(
+        f"""source => {NOTEBOOK}.widgets.some(cell => {{
+            const {{ top, height }} = cell.node.getBoundingClientRect();
+            return cell.model.sharedModel.source === source && height && 0 < top && top < innerHeight;
+        }})""",
+        arg=shown,
+    )
+    assert page.evaluate(STILL_FOLDED) == folded
+    page.close()
 
 
 # The machinery, in a notebook of its own

@@ -394,8 +394,8 @@ def links_resolve(notebook, path):
             complaints.append(f"{target}: there is no such file")
         elif anchor and other.suffix == ".ipynb":
             there = nbformat.read(other, as_version=4) if file else notebook
-            if anchor not in headings(there):
-                complaints.append(f"{target}: there is no such heading")
+            if anchor not in headings(there) | {f"cell-id={cell.id}" for cell in there.cells}:
+                complaints.append(f"{target}: there is no such heading or cell")
     return complaints
 
 
@@ -889,6 +889,7 @@ VIOLATIONS = [
     (hints_and_solutions, sources(7, "Hint 1", "A hint"), "make notebooks"),
     (hints_and_solutions, sources(-2, "[p.argsort()]", "[p]"), "make notebooks"),
     (hints_and_solutions, without(7), "make notebooks"),
+    (links_resolve, sources(7, "#cell-id=unpermute-worked", "#cell-id=worked"), "no such heading or cell"),
     (hints_and_solutions, without(-3), "make notebooks"),
     (hints_and_solutions, sources(4, "Back", "And back"), "make notebooks"),
     (sentences_of_claims, sources(3, '"one is one"', "words"), "is no literal: claim(words, 1, below=2)"),
@@ -916,7 +917,7 @@ VIOLATIONS = [
     (
         links_resolve,
         sources(-4, "#A-heading", "#Another"),
-        "03_after.ipynb#Another: there is no such heading",
+        "03_after.ipynb#Another: there is no such heading or cell",
     ),
     (
         links_resolve,

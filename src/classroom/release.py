@@ -96,7 +96,7 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
     for cell in source.cells:
         tags = cell.metadata.get("tags", ())
         if solutions.HINTS in tags:
-            cell.source = re.sub(r"\n*\[Worked solution\]\(#.*\)$", "", cell.source)
+            cell.source = re.sub(r"\s*\[Worked solution\].*$", "", cell.source)
         elif cell.cell_type == "markdown":
             cell.source = LINK.sub(r"\1", cell.source)
         elif "exercise" in tags:

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEFAULTS = Path(__file__).with_name("jupyter")  # of JupyterLab's settings, below the reader's own: no news
 WORKSPACES = ".jupyterlab"
 COPIED = ".copied.json"  # the digest of each notebook when it was copied
+UNFOLD = f"--LabApp.extra_labextensions_path={DEFAULTS / 'labextensions'}"  # links into folded sections
 CONNECTION = "--ServerApp.kernel_websocket_connection_class=posenc.lesson.connection.Connection"
 
 # What JupyterLab shows at the first start: the table of contents beside the page. Later it shows what the reader left.
@@ -124,6 +125,7 @@ def command(own: Path, start: Path, port: str | None) -> list[str]:
         "--ip=127.0.0.1",
         f"--ServerApp.root_dir={own.parent}",
         CONNECTION,
+        UNFOLD,
         f"--LabApp.workspaces_dir={own / WORKSPACES}",
         f"--LabApp.default_url=/lab/tree/{start.relative_to(own.parent).as_posix()}",
     ]

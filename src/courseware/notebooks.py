@@ -32,7 +32,7 @@ from PIL import Image
 
 from courseware.index import with_index
 from courseware.keep import fingerprint, keep
-from courseware.solutions import FOLDED, with_solutions
+from courseware.solutions import with_solutions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CELL_SECONDS = 1200  # that a cell may take: a last stop, ten times what the longest needs
@@ -183,7 +183,7 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
 
 def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     """What the course uses: tags, exercises, and cells and sections that start folded."""
-    kept = {key: metadata[key] for key in ("tags", "ex", FOLDED) if metadata.get(key)}
+    kept = {key: metadata[key] for key in ("tags", "ex", "jp-MarkdownHeadingCollapsed") if metadata.get(key)}
     if metadata.get("jupyter", {}).get("source_hidden"):
         kept["jupyter"] = {"source_hidden": True}
     return nbformat.from_dict(kept)

@@ -11,12 +11,10 @@ import re
 from nbformat import NotebookNode, v4
 
 from courseware.index import TAG as INDEX
-from courseware.index import anchor
 from posenc.lesson.exercises import find
 
 HINTS, WORKED = "hints", "worked"  # the tags of the two kinds of cells
 TITLE = "## Worked solutions"
-FOLDED = "jp-MarkdownHeadingCollapsed"  # how JupyterLab stores that a heading's section is folded
 
 
 def with_solutions(notebook: NotebookNode) -> NotebookNode:
@@ -26,6 +24,7 @@ def with_solutions(notebook: NotebookNode) -> NotebookNode:
         KeyError: it has an exercise that the chapter's module does not know.
     """
     cells, solutions, name, heading = [], [], "", ""
+    _register(notebook)
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", ())
         if {HINTS, WORKED} & {*tags}:
@@ -36,22 +35,20 @@ def with_solutions(notebook: NotebookNode) -> NotebookNode:
         elif "exercise" in tags:
             name = cell.metadata.ex.id
         elif "check" in tags:
-            title = f"Solution {' · '.join(heading.split(' · ')[:2])}"
-            cells.append(_cell(name, HINTS, hints(notebook, name, title)))
-            solutions.append(_cell(name, WORKED, f"### {title}\n\n{_folded('Show', _code(notebook, name))}"))
+            folded = [
+                _folded(f"Hint {n}", _markdown(hint)) for n, hint in enumerate(find(name).hints, start=1)
+            ]
+            solution = _cell(name, WORKED, _solution(heading, source(notebook, name), back_to=cell.id))
+            cells.append(
+                _cell(name, HINTS, "\n\n".join([*folded, f"[Worked solution](#cell-id={solution.id})"]))
+            )
+            solutions.append(solution)
     if solutions:
         end = len(cells) - any(INDEX in cell.metadata.get("tags", ()) for cell in cells[-1:])
-        first = v4.new_markdown_cell(TITLE, id="worked-solutions", metadata={"tags": [WORKED], FOLDED: True})
+        first = v4.new_markdown_cell(TITLE, id="worked-solutions", metadata={"tags": [WORKED]})
         cells[end:end] = [first, *solutions]
     notebook.cells = cells
     return notebook
-
-
-def hints(notebook: NotebookNode, name: str, title: str) -> str:
-    """The hints of an exercise, each folded, and the link to its solution, which has this title."""
-    _register(notebook)
-    folded = [_folded(f"Hint {n}", _markdown(hint)) for n, hint in enumerate(find(name).hints, start=1)]
-    return "\n\n".join([*folded, f"[Worked solution](#{anchor(title)})"])
 
 
 def solved(notebook: NotebookNode) -> NotebookNode:
@@ -83,8 +80,10 @@ def _cell(name: str, tag: str, text: str) -> NotebookNode:
     return v4.new_markdown_cell(text, id=f"{name.replace('_', '-')}-{tag}", metadata={"tags": [tag]})
 
 
-def _code(notebook: NotebookNode, name: str) -> str:
-    return f"```python\n{source(notebook, name)}\n```"
+def _solution(exercise: str, code: str, *, back_to: str) -> str:
+    title = f"### Solution {' · '.join(exercise.split(' · ')[:2])}"
+    shown = _folded("Show", f"```python\n{code}\n```")
+    return f"{title}\n\n{shown}\n\n[Back to the exercise](#cell-id={back_to})"
 
 
 def _folded(summary: str, text: str) -> str:

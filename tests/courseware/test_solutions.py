@@ -8,7 +8,7 @@ import pytest
 from nbformat import v4
 
 from courseware.index import TAG as INDEX
-from courseware.solutions import FOLDED, solved, source, with_solutions
+from courseware.solutions import solved, source, with_solutions
 from posenc.chapters.permutation_invariance import worked
 from posenc.lesson.exercises import find
 
@@ -44,17 +44,17 @@ def test_a_check_has_its_hints_below_and_the_link_to_its_solution():
         f"<details>\n<summary>Hint 1</summary>\n\n{find('unpermute').hints[0]}\n\n</details>"
     )
     assert "3-cycle it is not:\n\n```pycon\n>>> p = torch.tensor([1, 2, 0])\n>>> p[p]\ntensor" in hints
-    assert hints.endswith("</details>\n\n[Worked solution](#Solution-1.1-%C2%B7-Bring-it-back)")
-    assert text(made)["next-row-hints"].endswith("(#Solution-1.2-%C2%B7-One-row)")
+    assert hints.endswith("</details>\n\n[Worked solution](#cell-id=unpermute-worked)")
 
 
-def test_the_solutions_are_a_folded_section():
+def test_each_solution_is_folded_and_leads_back():
     made = with_solutions(chapter())
-    first, one, _ = made.cells[-3:]
-    assert first.source == "## Worked solutions" and first.metadata[FOLDED] is True
+    first, one, other = made.cells[-3:]
+    assert first.source == "## Worked solutions"
+    assert one.id == "unpermute-worked" and other.source.startswith("### Solution 1.2 · `One` row\n")
     assert one.source == (
         "### Solution 1.1 · Bring it back\n\n<details>\n<summary>Show</summary>\n\n```python\n"
-        f"{inspect.getsource(worked.unpermute)}```\n\n</details>"
+        f"{inspect.getsource(worked.unpermute)}```\n\n</details>\n\n[Back to the exercise](#cell-id={made.cells[3].id})"
     )
 
 
