@@ -1,8 +1,11 @@
-"""The house: every public function has a caller, and every error that a docstring states is raised by a test."""
+"""The house: every public function has a caller, every error that a docstring states is raised by a test, and the
+library needs torch alone."""
 
 import ast
 import functools
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from courseware import notebooks
@@ -30,7 +33,12 @@ def names_used(path):
         elif isinstance(node, ast.Constant) and isinstance(
             node.value, str
         ):  # what another process is to call
-            names |= {name for name in re.findall(r"\b(?:courseware|classroom|posenc\.lesson|bench)\.(?:\w+\.)?(\w+)", node.value)}
+            names |= {
+                name
+                for name in re.findall(
+                    r"\b(?:courseware|classroom|posenc\.lesson|bench)\.(?:\w+\.)?(\w+)", node.value
+                )
+            }
     return names
 
 
@@ -94,3 +102,40 @@ def test_every_stated_error_is_raised_by_a_test():
         for callers, error in stated_errors(module):
             seen = any(name <= imports and error in test and callers & test for imports, test in tests)
             assert seen, f"no test of {module.stem} sees {callers} raise {error}"
+
+
+BARE = """
+import importlib, pkgutil, sys
+
+class Missing:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in %r:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import posenc, posenc.probe
+for folder in (posenc, posenc.probe):
+    for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+        if module.name not in ("posenc.lesson", "posenc.chapters"):
+            importlib.import_module(module.name)
+try:
+    import posenc.lesson.live
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+OF_THE_COURSE = [
+    "IPython",
+    "ipykernel",
+    "ipywidgets",
+    "jupyter_server",
+    "jupyterlab",
+    "matplotlib",
+    "traitlets",
+    "PIL",
+]
+
+
+def test_the_library_needs_neither_jupyter_nor_matplotlib():
+    command = [sys.executable, "-c", BARE % OF_THE_COURSE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() in OF_THE_COURSE, "what draws was imported without what it needs"
