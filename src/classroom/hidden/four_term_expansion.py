@@ -58,22 +58,28 @@ def parts(answer):
         assert torch.allclose(bias_alone[2], columns), told
 
 
-def joint(answer):
-    """Between two vectors it is the dot product of what the two layers make of them."""
+def one_question(answer):
+    """Words read places as wanted, places read nothing, words read no words; what is at right angles to all is not read."""
     import torch
-    from torch.nn.functional import linear
 
     generator = torch.Generator().manual_seed(41)
-    for head, d in ((2, 5), (5, 5), (7, 3)):
-        weights = torch.randn(2, head, d, generator=generator, dtype=torch.float64)
-        x, y = torch.randn(2, 9, d, generator=generator, dtype=torch.float64)
-        got = answer(*weights)
-        here = f"with d = {d} and d_head = {head}"
+    for count, length, d in ((2, 3, 5), (5, 1, 9), (4, 4, 12)):
+        rows = torch.linalg.qr(torch.randn(d, count + length, generator=generator, dtype=torch.float64)).Q.T
+        x, e = rows[:count], rows[count:]
+        wanted = torch.randn(count, length, generator=generator, dtype=torch.float64)
+        got = answer(x.clone(), e.clone(), wanted.clone())
+        here = f"with {count} words and {length} places in {d} dimensions"
         assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
         assert got.shape == (d, d), f"{here} M has shape {tuple(got.shape)}"
-        queries, keys = (linear(vectors, weight) for vectors, weight in zip((x, y), weights))
-        away = (torch.einsum("ti,ij,tj->t", x, got, y) - (queries * keys).sum(-1)).abs().max()
-        assert away < 1e-6, f"{here} the scores of nine pairs of vectors are up to {away:.2g} off"
+        away = (torch.einsum("mi,ij,nj->mn", x, got, e) - wanted).abs().max()
+        assert away < 1e-6, f"{here} the scores of words with places are up to {away:.2g} off what was wanted"
+        for name, queries, keys in (
+            ("words with words", x, x),
+            ("places with words", e, x),
+            ("places with places", e, e),
+        ):
+            left = torch.einsum("mi,ij,nj->mn", queries, got, keys).abs().max()
+            assert left < 1e-6, f"{here} the scores of {name} should be 0, and one is {left:.2g}"
 
 
 def seen(answer):
@@ -120,37 +126,25 @@ def realise(answer):
         assert away < 1e-5, f"{here} the scores are up to {away:.2g} off what was wanted"
 
 
-def tied(answer):
-    """Side by side, content and position give what their sum gives."""
+def which(answer):
+    """Whatever the draw, the name is that of the term, also where words are many, or only one comes twice."""
     import torch
-    from torch.nn.functional import linear
 
     generator = torch.Generator().manual_seed(44)
-    for out, d in ((2, 7), (6, 4), (5, 5)):
-        w = torch.randn(out, d, generator=generator, dtype=torch.float64)
-        x, e = torch.randn(2, 3, d, generator=generator, dtype=torch.float64)
-        got = answer(w.clone())
-        here = f"with {out} outputs and d = {d}"
-        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
-        assert got.shape == (out, 2 * d), f"{here} the weight has shape {tuple(got.shape)}"
-        away = (linear(torch.hstack([x, e]), got) - linear(x + e, w)).abs().max()
-        assert away < 1e-5, f"{here} x and e side by side give {away:.2g} else than their sum"
-
-
-def untied(answer):
-    """One scaled dot product of vectors twice as wide, content in front and position behind."""
-    import torch
-    from torch.nn.functional import linear
-
-    generator = torch.Generator().manual_seed(45)
-    for length, d, head in ((5, 4, 4), (3, 8, 2)):
-        x, e = torch.randn(2, length, d, generator=generator, dtype=torch.float64)
-        w_query, w_key, u_query, u_key = torch.randn(4, head, d, generator=generator, dtype=torch.float64)
-        got = answer(x, e, w_query, w_key, u_query, u_key)
-        here = f"with {length} tokens, d = {d} and d_head = {head}"
-        assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
-        assert got.shape == (length, length), f"{here} the scores have shape {tuple(got.shape)}"
-        queries = torch.hstack([linear(x, w_query), linear(e, u_query)])
-        keys = torch.hstack([linear(x, w_key), linear(e, u_key)])
-        away = (got - torch.einsum("mi,ni->mn", queries, keys) * (2 * head) ** -0.5).abs().max()
-        assert away < 1e-6, f"{here} the scores are {away:.2g} off those of vectors twice as wide"
+    for sentence in ("the dog bit the man", "row row row your boat", "one two three four five six seven one"):
+        tokens = sentence.split()
+        kinds = sorted({*tokens})
+        here = f"of “{sentence}”"
+        for _ in range(4):
+            vectors = torch.randn(len(kinds), 7, generator=generator, dtype=torch.float64)
+            x = vectors[[kinds.index(token) for token in tokens]]
+            e = torch.randn(len(tokens), 7, generator=generator, dtype=torch.float64)
+            middle = torch.randn(7, 7, generator=generator, dtype=torch.float64)
+            for query, left in (("content", x), ("position", e)):
+                for key, right in (("content", x), ("position", e)):
+                    panel = torch.einsum("mi,ij,nj->mn", left, middle, right)
+                    panel = panel - panel.mean(dim=-1, keepdim=True)
+                    panel += 1e-10 * torch.randn(panel.shape, generator=generator, dtype=torch.float64)
+                    name = answer(panel, list(tokens))
+                    assert type(name) is str, f"{here} it returned no text"
+                    assert name == f"{query} → {key}", f"{here} it calls {query} → {key} {name!r}"

@@ -1,4 +1,4 @@
-"""What chapter 3 asks: the four terms, their joint matrix, what the softmax sees, and what can be realised."""
+"""What chapter 3 asks: the four terms, one of them alone, what the softmax sees, which is which, and what M can do."""
 
 import math
 from functools import partial
@@ -6,9 +6,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.lesson.exercises import Answer, difference, exercise, wrong
-from posenc.terms import FourTerms, four_terms
+from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
+from posenc.terms import FourTerms, centre, four_terms
+from posenc.text import words as words_of
 
+NAMES = ("content → content", "content → position", "position → content", "position → position")
 ORDER = "content with content, content with position, position with content, position with position"
 
 
@@ -93,32 +95,42 @@ def _both_biased(x, e, w_query, w_key, b_query, b_key) -> Tensor:
 
 
 @exercise(
-    "Write the query as W_q x and the key as W_k y, both columns. Their dot product is (W_q x)ᵀ (W_k y).",
-    "The transpose of a product turns its order round: (W_q x)ᵀ = xᵀ W_qᵀ.",
-    "Which two matrices now stand between xᵀ and y? Look at the shape: with d_head = 2 and d = 6, M is "
-    "6 by 6; the other "
-    "way round, 2 by 2.",
-    well_done="one matrix that both contents and positions have to pass through.",
+    "Rows of length 1 at right angles: what is x @ x.T, and what is x @ e.T?",
+    "Look at the shapes. wanted is (N, T) and M is (d, d), so something of shape (d, N) has to stand on its left and "
+    "something of shape (T, d) on its right.",
+    """Read from the right. A place comes in: first let M find out which one it is. Then look it up in wanted, and last
+give back the words that ask for it. The middle step, for place 2 of three and two words:
+>>> wanted = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+>>> (wanted @ torch.tensor([0.0, 0.0, 1.0])).tolist()
+[3.0, 6.0]""",
+    well_done="words ask places as you wanted, and the same matrix leaves the three other questions at 0.",
 )
-def joint(answer: Answer) -> None:
-    for head in (6, 2):
-        w_query, w_key = _random(2, head, 6, seed=head)
-        right = w_query.T @ w_key
-        got = answer.tensor(w_query, w_key, shape=(6, 6))
-        same = partial(torch.allclose, got, atol=1e-6)
-        if same(right):
+def one_question(answer: Answer) -> None:
+    for count, length, d in ((3, 3, 8), (4, 2, 9)):
+        rows = torch.linalg.qr(_random(d, count + length, seed=count)).Q.T
+        x, e = rows.split((count, length))
+        wanted = _random(count, length, seed=1)
+        got = answer.tensor(x, e, wanted, shape=(d, d))
+        tables = [one @ got @ other.T for one in (x, e) for other in (x, e)]
+        asked = [table.abs().max() > 1e-6 for table in tables]
+        right = torch.allclose(tables[1], wanted, atol=1e-6)
+        if right and not (asked[0] or asked[2] or asked[3]):
             continue
-        if same(w_query @ w_key.T):
+        if torch.allclose(tables[2], wanted.T, atol=1e-6):
             wrong(
-                "that is W_q W_kᵀ, which compares rows of the weights: the sum goes over d_head, so W_qᵀ W_k"
+                "it asks position → content: the query stands on the left of M, and here the words ask"
+                if not asked[1]
+                else "it asks two questions: position → content as well; with M alone, words ask places and not "
+                "places words"
             )
-        if same(right.T):
-            wrong("transposed, W_kᵀ W_q: it gives the score of y and x; the query stands on the left")
-        if same(right / math.sqrt(head)):
-            wrong("the 1/√d_head is not part of it here: the score is xᵀ M y / √d_head")
-        if same((right + right.T) / 2):
-            wrong("that is its symmetric half: word A may want word B without being wanted by it")
-        wrong(f"xᵀ M y is not (W_q x)ᵀ (W_k y): for weights of shape ({head}, 6), {difference(got, right)}")
+        if not any(asked):
+            wrong("every score is 0: nobody asks anything")
+        if torch.allclose(got, x.T @ torch.eye(count, length, dtype=wanted.dtype) @ e, atol=1e-6):
+            wrong("wanted is not in it: who asks for which place should be as the table says")
+        for name, table in zip(NAMES, tables):
+            if name != "content → position" and table.abs().max() > 1e-6:
+                wrong(f"it asks {name} too, up to {table.abs().max():.2g}: that table should be 0")
+        wrong(f"x @ M @ e.T is not wanted: {difference(tables[1], wanted)}")
 
 
 @exercise(
@@ -163,10 +175,10 @@ def seen(answer: Answer) -> None:
 
 
 @exercise(
-    "You want S M Sᵀ = wanted, with the vectors as rows of S. Undo S on the left, then Sᵀ on the right.",
-    "torch.linalg.pinv(S) @ S is not the identity, but S @ torch.linalg.pinv(S) is, if the rows are "
+    "You want vectors @ M @ vectors.T = wanted. Undo vectors on the left, then vectors.T on the right.",
+    "torch.linalg.pinv(v) @ v is not the identity, but v @ torch.linalg.pinv(v) is, if the rows of v are "
     "independent.",
-    "(S A)ᵀ = Aᵀ Sᵀ. So where S A is the identity, which matrix undoes Sᵀ from the other side?",
+    "(v A)ᵀ = Aᵀ vᵀ. So where v A is the identity, which matrix undoes vᵀ from the other side?",
     well_done="independent vectors are enough, at any angle; what a small one costs comes next.",
 )
 def realise(answer: Answer) -> None:
@@ -181,12 +193,12 @@ def realise(answer: Answer) -> None:
             wrong("it realises the transpose: the left vector is the query's, the row of wanted")
         if near(got, vectors.T @ wanted @ vectors):
             wrong(
-                "Sᵀ undoes S only if the vectors are at right angles and of length 1: use torch.linalg.pinv"
+                "the transpose undoes them only if the vectors are at right angles and of length 1: use torch.linalg.pinv"
             )
         if count == 8 and near(got, back @ wanted @ back):
-            wrong("the transpose is missing on the right: there stands Sᵀ, so undo Sᵀ")
+            wrong("the transpose is missing on the right: there stands vectors.T, so undo that")
         if count == 8 and near(got, back @ wanted):
-            wrong("it undoes the left side alone: S M Sᵀ has vectors on both")
+            wrong("it undoes the left side alone: M has vectors on both")
         unit = torch.nn.functional.normalize(vectors, dim=-1)
         if near(got, unit.T @ wanted @ unit):
             wrong("length 1 is not enough: the vectors are not at right angles, so use torch.linalg.pinv")
@@ -197,63 +209,70 @@ def realise(answer: Answer) -> None:
 
 
 @exercise(
-    "Write (x + e) Wᵀ as two products. Which matrix does x meet, and which does e?",
-    "The new weight reads 2·d numbers: its first d columns meet x, its last d columns meet e.",
-    "In x Wᵀ + e Wᵀ, does anything treat x and e differently? What does that say of the two halves?",
-    well_done="addition is concatenation whose two halves share their weights.",
+    "Take two places where the same word stands. What is the same in a panel if the query's part is the word, and what "
+    "if the key's part is?",
+    "Equal words give equal rows where the query's part is content, and equal columns where the key's part is.",
+    """Rounding makes equal rows differ in their last digits, so compare with a tolerance:
+>>> one = torch.tensor([0.25, 0.5], dtype=torch.float64)
+>>> torch.equal(one, one + 1e-12), torch.allclose(one, one + 1e-12)
+(False, True)""",
+    well_done="equal words are all that you need to tell the four apart.",
 )
-def tied(answer: Answer) -> None:
-    w = _random(3, 5)
-    x, e = _random(2, 7, 5, seed=1)
-    got = answer.tensor(w, shape=(3, 10))
-    nothing = torch.zeros_like(w)
-    same = partial(torch.allclose, got, atol=1e-6)
-    if torch.allclose(torch.cat([x, e], dim=-1) @ got.T, (x + e) @ w.T, atol=1e-6):
+def which(answer: Answer) -> None:
+    names, called = [], []
+    for number, sentence in enumerate(("to be or not to be", "a rose is a rose", "so it goes, so it goes")):
+        words = words_of(sentence)
+        for noise in (0.0, 1e-9):
+            panels = _panels(words, seed=number) + noise * _random(4, len(words), len(words), seed=9)
+            for name, panel in zip(NAMES, panels):
+                got = answer(panel, words)
+                if not isinstance(got, str):
+                    wrong(f"it returned {_a(got)}: return a name, one of {', '.join(map(repr, NAMES))}")
+                if got not in NAMES:
+                    wrong(f"{shown(got)} is no name of a panel: there are {', '.join(map(repr, NAMES))}")
+                names.append((name, noise, sentence))
+                called.append(got)
+    exact = [(name, got) for (name, noise, _), got in zip(names, called) if not noise]
+    rounded = [(name, got) for (name, noise, _), got in zip(names, called) if noise]
+    if all(name == got for name, got in exact + rounded):
         return
-    if same(torch.cat([w, w], dim=-1) / 2):
-        wrong("it halves both: that is the weight of the mean of x and e")
-    if same(torch.cat([w, nothing], dim=-1)) or same(torch.cat([nothing, w], dim=-1)):
-        wrong("one half is 0: that weight is blind to x or to e")
-    if same(torch.cat([w, -w], dim=-1)):
-        wrong("that is the weight of x - e")
-    if same(w.repeat_interleave(2, dim=-1)):
-        wrong("columns alternate: the first d columns meet x, the last d meet e")
+    if len({*called}) == 1:
+        wrong(f"it calls every panel {called[0]!r}")
+    if all(name == got for name, got in exact):
+        wrong("equal rows differ in their ninth digit by rounding: compare with torch.allclose")
+    if all(_swapped(name) == got for name, got in exact):
+        wrong("the mixed two are exchanged: rows are queries, columns are keys")
+    if all(_other(name) == got for name, got in exact):
+        wrong(
+            "words and places are exchanged: where the query's part is content, equal words have equal rows"
+        )
+    (name, _, sentence), got = next(pair for pair in zip(names, called) if pair[0][0] != pair[1])
     wrong(
-        "torch.cat([x, e], dim=-1) @ new.T is not (x + e) @ w.T: compare what x meets, the first 5 "
-        "columns, and what e "
-        f"meets, the last 5; {difference(got, torch.cat([w, w], dim=-1))}"
+        f"of “{sentence}” it calls {name} {got!r}: look at the rows and the columns of words that come twice"
     )
 
 
-@exercise(
-    "Two of the four terms are kept. Which two have no mixture of content and position?",
-    "Call four_terms twice, once with each pair of weights, and take one term from each.",
-    """Two summands instead of one: the spread of a sum of two is √2 times as large.
->>> round(math.sqrt(1 + 1), 3)
-1.414""",
-    well_done="content asks content and place asks place, each through matrices of its own.",
-)
-def untied(answer: Answer) -> None:
-    x, e = _random(2, 5, 8)
-    weights = _random(4, 3, 8, seed=1)
-    got = answer.tensor(x, e, *weights, shape=(5, 5))
-    w, u = _parts(x, e, *weights[:2]), _parts(x, e, *weights[2:])
-    right = (w[0] + u[3]) / math.sqrt(2)
-    same = partial(torch.allclose, got, atol=1e-6)
-    if same(right):
-        return
-    if same(right * math.sqrt(2)):
-        wrong("the √2 is missing: two summands of variance 1 have variance 2")
-    if same(right / math.sqrt(2)):
-        wrong("it divides by 2: the spread of two summands grows by √2")
-    if same(right * math.sqrt(3)) or same(right * math.sqrt(6)):
-        wrong("1/√d_head is missing")
-    if same((w[0] + w[3]) / math.sqrt(2)):
-        wrong("the positions still pass through w_query and w_key: they have u_query and u_key")
-    if same((w.sum(0) + u[3]) / math.sqrt(2)) or same((w[:3].sum(0) + u[3]) / math.sqrt(2)):
-        wrong("the cross terms are still in: keep content with content and position with position")
-    if same((u[0] + w[3]) / math.sqrt(2)):
-        wrong("the weights are exchanged: content takes w, position takes u")
-    wrong(
-        f"this is not (content with content by w + position with position by u) / √2: {difference(got, right)}"
-    )
+def _panels(words: list[str], seed: int) -> Tensor:
+    """The four terms of a sentence, rows without their means, from a draw of everything."""
+    kinds = sorted({*words})
+    x = _random(len(kinds), 8, seed=seed)[[kinds.index(word) for word in words]]
+    e, weights = _random(len(words), 8, seed=seed + 10), _random(2, 4, 8, seed=seed + 20)
+    visible = torch.ones(len(words), len(words), dtype=torch.bool)
+    terms = torch.stack([centre(term, visible) for term in four_terms(x, e, *weights)])
+    return terms.round(decimals=9)  # so that what is equal is equal to the last digit
+
+
+def _swapped(name: str) -> str:
+    """The query's part and the key's part, exchanged."""
+    query, key = name.split(" → ")
+    return f"{key} → {query}"
+
+
+def _other(name: str) -> str:
+    """Content for position and position for content."""
+    return name.replace("content", "?").replace("position", "content").replace("?", "position")
+
+
+def _a(value: object) -> str:
+    kind = type(value).__name__
+    return "a NumPy array" if kind == "ndarray" else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

@@ -1,4 +1,4 @@
-"""What chapter 3 draws: four terms of the learner's sentence, angles and what they cost, what training did."""
+"""What chapter 3 draws: a product of two sums, its four terms in a sentence, what training did, angles and their cost."""
 
 import math
 from collections.abc import Mapping
@@ -6,22 +6,23 @@ from collections.abc import Mapping
 import matplotlib
 import torch
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon, Rectangle
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from posenc.additive import sinusoidal
+from posenc.chapters.four_term_expansion.distances import fit_by_distance
 from posenc.geometry import principal_angles, random_span, spans_at
-from posenc.lesson.controls import choice, sentence_box, slider, switch
+from posenc.lesson.controls import choice, sentence_box, slider, switch, text
 from posenc.lesson.live import Live, canvas
-from posenc.lesson.palette import CONTENT, GREY, MAGNITUDE, POSITION, SIGNED
+from posenc.lesson.palette import CONTENT, GREY, KEY, MAGNITUDE, POSITION, QUERY, SIGNED, SKY, VALUE
 from posenc.terms import FourTerms, centre, four_terms, matrix_for, shares
 from posenc.text import ROOM, read, short, word_vectors
 
 WIDTH, HEAD = 64, 16  # of the word vectors, and of the one head
 
 NAMES = FourTerms("content → content", "content → position", "position → content", "position → position")
-COLOURS = FourTerms(CONTENT, GREY, GREY, POSITION)
+COLOURS = FourTerms(CONTENT, SKY, VALUE, POSITION)
 
 
 def weights() -> tuple[Tensor, Tensor]:
@@ -31,19 +32,96 @@ def weights() -> tuple[Tensor, Tensor]:
     return w_query, w_key
 
 
+def rectangle() -> Live:
+    """(x + e)(x′ + e′) as the area of a rectangle that is cut in four."""
+    most = 4
+    figure = canvas(8, 3.5)
+    figure.set_layout_engine("none")
+    field = figure.add_axes((0.02, 0.02, 0.56, 0.96))
+    field.set(xlim=(-2.2, 2 * most + 0.3), ylim=(2 * most + 0.2, -1.3))
+    field.text(most, -0.95, "the token that is asked (key)", color=KEY, ha="center")
+    field.text(-2.0, most, "the token that asks (query)", color=QUERY, rotation=90, ha="center", va="center")
+    beside = figure.add_axes((0.6, 0.02, 0.39, 0.96))
+    beside.set(xlim=(0, 1), ylim=(0, 1))
+    for axes in (field, beside):
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    moving = {}
+    for row, (name, title) in enumerate(NAMES._asdict().items()):
+        colour = COLOURS[row]
+        moving[name] = field.add_patch(
+            Rectangle((0, 0), 0, 0, facecolor=colour, edgecolor="white", linewidth=2)
+        )
+        moving[f"{name}, area"] = field.text(0, 0, " ", color="black", ha="center", va="center")
+        beside.add_patch(Rectangle((0.02, 0.785 - 0.15 * row), 0.045, 0.05, facecolor=colour))
+        beside.text(0.11, 0.81 - 0.15 * row, title, va="center")
+        moving[f"{name}, product"] = beside.text(0.66, 0.81 - 0.15 * row, " ", va="center")
+    for name, words, colour in (
+        ("word that asks", "word\n{:g}", CONTENT),
+        ("place that asks", "place\n{:g}", POSITION),
+        ("word asked", "word {:g}", CONTENT),
+        ("place asked", "place {:g}", POSITION),
+    ):
+        beside_it = {"ha": "right", "va": "center"} if "that" in name else {"ha": "center", "va": "bottom"}
+        moving[name] = field.text(0, 0, words, color=colour, **beside_it)
+    moving["total"] = beside.text(0.02, 0.16, " ", va="center")
+
+    def update(x: int, e: int, x_asked: int, e_asked: int) -> None:
+        heights, widths = (
+            {"content": (0, x), "position": (x, e)},
+            {"content": (0, x_asked), "position": (x_asked, e_asked)},
+        )
+        areas = []
+        for name in NAMES._fields:
+            query, key = name.split("_")
+            (top, height), (left, width) = heights[query], widths[key]
+            moving[name].set_bounds(left, top, width, height)
+            moving[f"{name}, area"].set_position((left + width / 2, top + height / 2))
+            moving[f"{name}, area"].set_text(str(height * width) if height * width else " ")
+            moving[f"{name}, product"].set_text(f"{height} · {width} = {height * width}")
+            areas.append(height * width)
+        for name, middle, size in (("word that asks", x / 2, x), ("place that asks", x + e / 2, e)):
+            moving[name].set_position((-0.15, middle))
+            moving[name].set_text(f"{name.split()[0]}\n{size}" if size else " ")
+        for name, middle, size in (
+            ("word asked", x_asked / 2, x_asked),
+            ("place asked", x_asked + e_asked / 2, e_asked),
+        ):
+            moving[name].set_position((middle, -0.1))
+            moving[name].set_text(f"{name.split()[0]} {size}" if size else " ")
+        sums = f"({x} + {e}) · ({x_asked} + {e_asked}) = "
+        moving["total"].set_text(f"{sums}{' + '.join(map(str, areas))} = {sum(areas)}")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "x": slider("query's word x", 0, most, value=3),
+            "e": slider("query's place e", 0, most, value=2),
+            "x_asked": slider("key's word x′", 0, most, value=4),
+            "e_asked": slider("key's place e′", 0, most, value=2),
+        },
+        alt="A rectangle as high as x + e and as wide as x′ + e′, cut in four: word times word, word times place, place "
+        "times word, place times place. Beside it the four areas and their sum, the product of the two sums.",
+    )
+
+
 def four_panels() -> Live:
     """The four terms of a sentence as heat maps on one colour scale, their sum, and its softmax."""
     w_query, w_key = weights()
     signed = matplotlib.colormaps[SIGNED].with_extremes(bad="#dddddd")
-    figure = canvas(8, 5)
+    figure = canvas(8, 5.4)
     figure.set_layout_engine("none")
-    left, bottom, width, height = (0.125, 0.4, 0.675), (0.53, 0.065), 0.235, 0.35
+    left, bottom, width, height = (0.125, 0.4, 0.675), (0.575, 0.155), 0.235, 0.325
     moving, panels, labels = {}, [], []
 
-    def panel(row: int, column: int, title: str, name: str, **colours) -> None:
+    def panel(row: int, column: int, title: str, name: str, ink: str = "black", **colours) -> None:
         axes = figure.add_axes((left[column], bottom[row], width, height))
         moving[name] = axes.pcolormesh([[0] * ROOM] * ROOM, **colours)
-        axes.text(0, 1.13, title, transform=axes.transAxes)
+        axes.text(
+            0, 1.13, title, transform=axes.transAxes, color=ink, weight="bold" if ink != "black" else "normal"
+        )
         moving[f"{name}, readout"] = axes.text(0, 1.03, " ", transform=axes.transAxes, color="#444444")
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)  # they would be drawn anew with every move
@@ -54,7 +132,7 @@ def four_panels() -> Live:
 
     scores = {"cmap": signed, "vmin": -2.5, "vmax": 2.5}
     for index, (name, title) in enumerate(NAMES._asdict().items()):
-        panel(*divmod(index, 2), title, name, **scores)
+        panel(*divmod(index, 2), title, name, COLOURS[index], **scores)
     panel(0, 2, "sum of the four: the score", "sum", **scores)
     panel(1, 2, "weights: softmax of the sum", "weights", cmap=MAGNITUDE, vmin=0, vmax=0.5)
     for row, (name, label) in enumerate({"sum": "score, row mean taken off", "weights": "weight"}.items()):
@@ -63,7 +141,7 @@ def four_panels() -> Live:
     for axes in (panels[0], panels[2]):
         axes.text(-0.4, 0.5, "reads (query)", rotation=90, va="center", ha="center", transform=axes.transAxes)
     for axes in (panels[2], panels[3], panels[5]):
-        axes.set_xlabel("is read (key), same order", labelpad=3)
+        axes.set_xlabel("is read (key)", labelpad=2)
 
     def update(sentence: str, power: float, **on: bool) -> None:
         tokens = read(sentence, at_least=2)
@@ -83,9 +161,11 @@ def four_panels() -> Live:
             labels[:] = tokens
             for axes in panels:
                 axes.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
+            middles, names = [n + 0.5 for n in range(len(tokens))], [short(token, 8) for token in tokens]
             for axes in (panels[0], panels[2]):
-                places = [n + 0.5 for n in range(len(tokens))]
-                axes.set_yticks(places, [short(token, 8) for token in tokens])
+                axes.set_yticks(middles, names)
+            for axes in (panels[2], panels[3], panels[5]):
+                axes.set_xticks(middles, names, rotation=90)
 
     def draw(name: str, matrix: Tensor) -> None:
         room = torch.full((ROOM, ROOM), torch.nan, dtype=matrix.dtype)
@@ -105,6 +185,63 @@ def four_panels() -> Live:
         alt="Six heat maps, reading words down and words that are read across. Four show the terms of the score, "
         "word with word, word with place, place with word and place with place, each with its share above it; "
         "the fifth their sum on the same colours, the sixth its softmax.",
+    )
+
+
+def unlabelled() -> Live:
+    """The four panels of a sentence without their names, in another order."""
+    order = {
+        "A": "position_content",
+        "B": "content_content",
+        "C": "position_position",
+        "D": "content_position",
+    }
+    w_query, w_key = weights()
+    signed = matplotlib.colormaps[SIGNED].with_extremes(bad="#dddddd")
+    figure = canvas(8, 2.5)
+    figure.set_layout_engine("none")
+    moving, panels, labels = {}, [], []
+    for column, letter in enumerate(order):
+        axes = figure.add_axes((0.1 + 0.225 * column, 0.27, 0.205, 0.62))
+        moving[letter] = axes.pcolormesh([[0] * ROOM] * ROOM, cmap=signed, vmin=-2.5, vmax=2.5)
+        moving[f"{letter}, name"] = axes.text(0, 1.05, " ", transform=axes.transAxes)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+        panels.append(axes)
+    panels[0].text(-0.42, 0.5, "reads", rotation=90, va="center", ha="center", transform=panels[0].transAxes)
+
+    def update(sentence: str, named: bool) -> None:
+        tokens = read(sentence, at_least=2)
+        x = word_vectors(tokens, WIDTH)
+        e = sinusoidal(torch.arange(len(tokens)), WIDTH, dtype=x.dtype)
+        terms = four_terms(x, e, w_query, w_key)._asdict()
+        visible = torch.ones(len(tokens), len(tokens), dtype=torch.bool)
+        for letter, name in order.items():
+            room = torch.full((ROOM, ROOM), torch.nan, dtype=x.dtype)
+            room[: len(tokens), : len(tokens)] = centre(terms[name], visible)
+            moving[letter].set_array(room.numpy())
+            moving[f"{letter}, name"].set_text(f"{letter}: {getattr(NAMES, name)}" if named else letter)
+        if labels != tokens:
+            labels[:] = tokens
+            middles, names = [n + 0.5 for n in range(len(tokens))], [short(token, 8) for token in tokens]
+            for axes in panels:
+                axes.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
+                axes.set_xticks(middles, names, rotation=90)
+            panels[0].set_yticks(middles, names)
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "sentence": text(
+                "sentence", value="to be or not to be", placeholder="type a sentence and press Enter"
+            ),
+            "named": switch("name the panels"),
+        },
+        relayout=["sentence"],
+        alt="Four heat maps, A to D, of one sentence, reading words down and words that are read across: the four terms "
+        "of its score, in an order that is not told.",
     )
 
 
@@ -253,8 +390,60 @@ def angle_cost() -> Live:
     )
 
 
+def wanted_by_places(own: Tensor, text: str) -> Live:
+    """Position → content of trained models on one passage, and what is left of it with the mean place.
+
+    Args:
+        own: the term of every seed and head, (seeds, heads, T, T).
+        text: the T characters of the passage.
+    """
+    seeds, heads, length, _ = own.shape
+    level = own - own.mean(dim=-1, keepdim=True)  # a number for a row is nothing to the softmax
+    maps = {
+        "each query with its own place": level,
+        "each query with the mean place": level.mean(dim=-2, keepdim=True).expand_as(level),
+    }
+    visible = torch.ones(length, length, dtype=torch.bool).tril()
+    signed = matplotlib.colormaps[SIGNED].with_extremes(bad="white")
+    signs = [{" ": "␣", "\n": "↵"}.get(character, character) for character in text]
+    figure = canvas(8, 3.9)
+    figure.set_layout_engine("none")
+    moving = {}
+    for column, name in enumerate(maps):
+        axes = figure.add_axes((0.065 + 0.445 * column, 0.15, 0.425, 0.77))
+        moving[name] = axes.pcolormesh(torch.zeros(length, length).numpy(), cmap=signed, vmin=-1, vmax=1)
+        axes.set_ylim(length, 0)
+        axes.set_xticks([n + 0.5 for n in range(length)], signs)
+        axes.tick_params(length=0)
+        axes.set_yticks([m + 0.5 for m in range(0, length, 10)], [str(m) for m in range(0, length, 10)])
+        axes.set_xlabel("the character that is read (key)")
+        axes.set_title(name, loc="left")
+    figure.axes[0].set_ylabel("place that reads (query)")
+    figure.axes[1].set_yticks([])
+    bar = figure.colorbar(moving[name], cax=figure.add_axes((0.945, 0.15, 0.012, 0.77)), ticks=[-1, 0, 1])
+    bar.set_label("beside the largest", labelpad=-4)
+
+    def update(seed: int, head: int) -> None:
+        largest = level[seed, head][visible].abs().max()
+        for name, terms in maps.items():
+            shown = (terms[seed, head] / largest).masked_fill(~visible, torch.nan)
+            moving[name].set_array(shown.numpy())
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={"seed": slider("seed", 0, seeds - 1), "head": slider("head", 0, heads - 1)},
+        alt="The position-with-content term of one head on a passage of help text, places down and characters across, as "
+        "two triangular heat maps: with each query's own place, and with the mean place for all. The same vertical "
+        "stripes in both mean that all places want the same characters.",
+    )
+
+
 def position_maps(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> Live:
-    """The position-with-position term of models, before and after training.
+    """The position-with-position term of models, before and after training, without a number for each row.
+
+    The number of a row is that of `fit_by_distance`, so that a term of the distance alone shows level stripes.
 
     Args:
         before: variant → its term, (seeds, heads, T, T); drawn for two variants, causal.
@@ -266,10 +455,15 @@ def position_maps(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> 
     figure = canvas(8, 2.75)
     figure.set_layout_engine("none")
     moving, maps = {}, {}
+    level = {
+        (name, when): torch.stack([fit_by_distance(heads)[0] for heads in terms])
+        for when, all_terms in (("before", before), ("after", after))
+        for name, terms in all_terms.items()
+    }
     for column, (name, when) in enumerate((name, when) for name in before for when in ("before", "after")):
         axes = figure.add_axes((0.065 + 0.218 * column + 0.012 * (column // 2), 0.16, 0.2, 0.66))
         key = f"{name}, {when}"
-        maps[key] = {"before": before, "after": after}[when][name]
+        maps[key] = level[name, when]
         moving[key] = axes.pcolormesh(torch.zeros(length, length).numpy(), cmap=signed, vmin=-1, vmax=1)
         axes.set_ylim(length, 0)
         for axis in (axes.xaxis, axes.yaxis):
@@ -282,11 +476,11 @@ def position_maps(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> 
         if not column:
             axes.set_ylabel("query position m")
     bar = figure.colorbar(moving[key], cax=figure.add_axes((0.945, 0.16, 0.012, 0.66)), ticks=[-1, 0, 1])
-    bar.set_label("share of the largest", labelpad=-4)
+    bar.set_label("beside the largest", labelpad=-4)
 
     def update(seed: int, head: int) -> None:
         for key, terms in maps.items():
-            seen = centre(terms[seed, head], visible)
+            seen = terms[seed, head]
             largest = seen.abs().max().item()
             moving[key].set_array((seen / largest).masked_fill(~visible, torch.nan).numpy())
             moving[f"{key}, readout"].set_text(f"largest {largest:.2f}")
@@ -392,61 +586,127 @@ def subspaces(
     )
 
 
-def every_seed(
-    shares_before: Mapping[str, Tensor],
-    shares_after: Mapping[str, Tensor],
+def missed(
+    before: Mapping[str, Tensor],
+    after: Mapping[str, Tensor],
     lost: Mapping[str, Mapping[str, Tensor]],
 ) -> Live:
-    """Shares of the four terms and what taking them out costs, a dot a seed and a column a variant.
+    """What it costs models to lose a term, and how large its share was before training and after it, a dot a seed.
 
     Args:
-        shares_before: variant → (seeds, 4), untrained.
-        shares_after: the same, trained.
-        lost: variant → what was taken out → added loss, (seeds,).
+        before: encoding → shares of the four terms, (seeds, 4), untrained.
+        after: the same, trained.
+        lost: encoding → what is taken out → added loss, (seeds,). The four terms stand first.
     """
-    figure = canvas(8, 5.8)
-    grid = figure.subplots(2, len(lost), sharey="row", squeeze=False)
-    for column, (name, removed) in enumerate(lost.items()):
-        upper, lower = grid[:, column]
-        upper.set_title(name)
-        for place, colour in enumerate(COLOURS):
-            _dots(upper, place - 0.18, shares_before[name][:, place], colour, filled=False)
-            _dots(upper, place + 0.18, shares_after[name][:, place], colour, filled=True)
-        upper.set_xticks(range(4), [_label(term) for term in NAMES], rotation=90)
-        for place, (values, colour) in enumerate(zip(removed.values(), [*COLOURS, GREY, GREY])):
-            _dots(lower, place, values, colour, filled=True)
-        lower.axhline(0, color=GREY, linewidth=0.7)
-        lower.set_xticks(range(len(removed)), [_label(what) for what in removed], rotation=90)
-        upper.set_ylim(-0.03, 1)
-    grid[0, 0].set_ylabel("share of the term")
-    grid[1, 0].set_ylabel("added loss (nats a character)")
-    ring, dot = (
-        Line2D(
-            [], [], marker="o", linestyle="", color="black", markerfacecolor=face, markersize=4, label=label
-        )
-        for face, label in (("none", "before training"), ("black", "after"))
-    )
-    figure.legend(handles=[ring, dot], loc="outside upper center", ncols=2, frameon=False)
-    figure.supxlabel("query → key; c content, p position")
+    rows = list(next(iter(lost.values())))
+    colours = [*COLOURS, *[GREY] * len(rows)]
+    furthest = max(values.max().item() for removed in lost.values() for values in removed.values())
+    figure = canvas(8, 0.9 + 0.42 * len(rows))
+    cost, part = figure.subplots(1, 2, width_ratios=(1.5, 1), sharey=True)
+    cost.set(xlim=(-0.04, 1.28 * furthest), ylim=(len(rows) - 0.5, -0.5))
+    part.set_xlim(-0.03, 1.03)
+    cost.set_yticks(range(len(rows)), rows)
+    for label, colour in zip(cost.get_yticklabels(), colours):
+        label.set_color(colour)
+        label.set_weight("bold")
+    cost.set_xlabel("added loss when it is taken out (nats a character)")
+    part.set_xlabel("share: ○ untrained, ● trained")
+    for axes in (cost, part):
+        axes.axvline(0, color=GREY, linewidth=0.7)
+        for row in range(len(rows)):
+            axes.axhline(row, color="#eeeeee", linewidth=0.8, zorder=0)
+    moving = {}
+    for row, (name, colour) in enumerate(zip(rows, colours)):
+        dots = {"marker": "o", "linestyle": "", "markersize": 5, "color": colour}
+        (moving[f"{name}, lost"],) = cost.plot([], [], **dots)
+        moving[f"{name}, mean"] = cost.text(0, row, " ", va="center")
+        if row < 4:
+            (moving[f"{name}, before"],) = part.plot([], [], **dots, markerfacecolor="none")
+            (moving[f"{name}, after"],) = part.plot([], [], **dots)
+
+    def update(encoding: str) -> None:
+        for row, name in enumerate(rows):
+            values = lost[encoding][name]
+            moving[f"{name}, lost"].set_data(values.tolist(), _beside(row, len(values)))
+            mean = round(values.mean().item(), 2)
+            moving[f"{name}, mean"].set_text(f"{abs(mean) if mean == 0 else mean:.2f}")
+            moving[f"{name}, mean"].set_x(values.max().item() + 0.05 * furthest)
+            for when, shares_then in (("before", before), ("after", after)) if row < 4 else ():
+                values = shares_then[encoding][:, row]
+                moving[f"{name}, {when}"].set_data(values.tolist(), _beside(row, len(values)))
+
     return Live(
         figure,
-        lambda: None,
-        moving={},
-        controls={},
-        alt="One column a variant, a dot a seed. Above, the shares of the four terms before and after training; "
-        "below, the loss that is added when a term is taken out of layer 0.",
+        update,
+        moving=moving,
+        controls={"encoding": choice("encoding", list(lost))},
+        alt="For one encoding at a time, a dot a seed. Left, the loss that is added when a part of the score is taken out "
+        f"of layer 0, with the mean written beside it: {', '.join(rows)}. Right, the shares of the four terms before "
+        "training and after it.",
     )
 
 
-def _label(name: str) -> str:
-    """Short enough for six of them in a row."""
-    return name.replace("content", "c").replace("position", "p") if "→" in name else name
+def _beside(row: int, seeds: int) -> list[float]:
+    """The heights of a row's dots, a little apart."""
+    return (row + (torch.linspace(-0.16, 0.16, seeds) if seeds > 1 else torch.zeros(1))).tolist()
 
 
-def _dots(axes, place: float, values: Tensor, colour: str, *, filled: bool) -> None:
-    """One dot a seed, beside each other."""
-    beside = torch.linspace(-0.1, 0.1, len(values)) if len(values) > 1 else torch.zeros(1)
-    face = colour if filled else "none"
-    axes.plot(
-        (place + beside).tolist(), values.tolist(), "o", markersize=4, color=colour, markerfacecolor=face
+def sheets() -> Live:
+    """Two sheets of paper with two angles between them, and all the angles between random subspaces of 27 and 9 dimensions."""
+    contents, positions, draws = 27, 9, 8
+    widths = range(64, 769, 64)
+    generator = torch.Generator().manual_seed(3)
+    angles = {
+        width: torch.stack(
+            [
+                principal_angles(*(random_span(rank, width, generator) for rank in (contents, positions)))
+                for _ in range(draws)
+            ]
+        ).mean(dim=0)
+        for width in widths
+    }
+    figure = canvas(8, 3.1)
+    drawn, panel = figure.subplots(1, 2, width_ratios=(1, 1.35))
+    drawn.set(xlim=(-0.2, 4.3), ylim=(-1.15, 3.3), aspect="equal")
+    drawn.axis("off")
+    drawn.add_patch(Polygon([(0, 0), (2.4, 0.9), (4.2, 0.9), (1.8, 0)], facecolor=POSITION, alpha=0.45))
+    drawn.add_patch(Polygon([(0.9, 0), (3.3, 0.9), (3.3, 3.1), (0.9, 2.2)], facecolor=CONTENT, alpha=0.45))
+    drawn.add_patch(Polygon([(0.9, 0), (3.3, 0.9), (4.2, 0.9), (1.8, 0)], facecolor=POSITION, alpha=0.45))
+    drawn.plot([0.9, 3.3], [0, 0.9], color="black", linewidth=2)
+    drawn.annotate(
+        "along the fold: 0°", (2.1, 0.45), (1.2, -0.75), arrowprops={"arrowstyle": "-", "color": GREY}
+    )
+    drawn.plot([1.15, 1.15, 0.9], [0, 0.25, 0.25], color="black", linewidth=1)
+    drawn.annotate("across it: 90°", (1.05, 0.25), (-0.2, 1.2), arrowprops={"arrowstyle": "-", "color": GREY})
+    drawn.text(1.15, 2.55, "words", color=CONTENT, rotation=20)
+    drawn.text(3.0, 0.35, "places", color=POSITION)
+
+    order = range(1, positions + 1)
+    for values in angles.values():
+        panel.plot(order, values.tolist(), color="#dddddd", linewidth=1, zorder=0)
+    panel.set(xlim=(0.5, positions + 0.5), ylim=(0, 95), yticks=[0, 30, 60, 90])
+    panel.set_xticks(list(order))
+    panel.axhline(90, color=GREY, linewidth=0.7, linestyle="--")
+    panel.set_xlabel("angle number, the smallest first")
+    panel.set_ylabel("degrees")
+    (line,) = panel.plot([], [], "o-", color=GREY, markersize=4, linewidth=1)
+    (first,) = panel.plot([], [], "o", color="black", markersize=7)
+    readout = panel.set_title(" ", loc="left")
+
+    def update(width: int) -> None:
+        values = angles[width].tolist()
+        line.set_data(list(order), values)
+        first.set_data([1], values[:1])
+        readout.set_text(
+            f"random subspaces of {contents} and {positions} in {width}: {values[0]:.0f}° where nearest"
+        )
+
+    return Live(
+        figure,
+        update,
+        moving={"line": line, "first": first, "readout": readout},
+        controls={"width": slider("d", widths[0], widths[-1], unit="dimensions", step=widths.step)},
+        alt="Left, two sheets of paper that meet along a fold: along it the angle between them is 0, across it 90 degrees. "
+        f"Right, the {positions} angles between two random subspaces of {contents} and {positions} dimensions, the smallest "
+        "first: all grow towards 90 degrees as the space grows wider.",
     )

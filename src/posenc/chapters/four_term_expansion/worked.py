@@ -4,8 +4,6 @@ import math
 
 import torch
 
-from posenc.terms import four_terms
-
 
 def parts(x, e, w_query, w_key, b_query, b_key):
     queries = x @ w_query.T + b_query, e @ w_query.T
@@ -13,8 +11,8 @@ def parts(x, e, w_query, w_key, b_query, b_key):
     return torch.stack([q @ k.T for q in queries for k in keys]) / math.sqrt(len(w_query))
 
 
-def joint(w_query, w_key):
-    return w_query.T @ w_key
+def one_question(x, e, wanted):
+    return x.T @ wanted @ e
 
 
 def seen(terms):
@@ -23,16 +21,14 @@ def seen(terms):
     return energy / energy.sum()
 
 
+def which(panel, tokens):
+    twice = [(i, j) for i in range(len(tokens)) for j in range(i) if tokens[i] == tokens[j]]
+    rows = all(torch.allclose(panel[i], panel[j]) for i, j in twice)
+    columns = all(torch.allclose(panel[:, i], panel[:, j]) for i, j in twice)
+    query, key = ("content" if equal else "position" for equal in (rows, columns))
+    return f"{query} → {key}"
+
+
 def realise(vectors, wanted):
     back = torch.linalg.pinv(vectors)
     return back @ wanted @ back.T
-
-
-def tied(w):
-    return torch.cat([w, w], dim=-1)
-
-
-def untied(x, e, w_query, w_key, u_query, u_key):
-    content = four_terms(x, e, w_query, w_key).content_content
-    position = four_terms(x, e, u_query, u_key).position_position
-    return (content + position) / math.sqrt(2)

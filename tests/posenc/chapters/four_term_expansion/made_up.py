@@ -5,12 +5,18 @@ import torch
 from posenc.chapters.four_term_expansion import figures
 
 
-def every_seed():
+def missed():
     shares = torch.tensor([[0.6, 0.1, 0.2, 0.1], [0.5, 0.2, 0.1, 0.2]])
     removed = {term: torch.tensor([0.1, 0.3]) * n for n, term in enumerate([*figures.NAMES, "both mixed"])}
-    return figures.every_seed(
-        {"a": shares, "b": 1 - shares}, {"a": shares / 2, "b": shares}, dict.fromkeys("ab", removed)
+    less = {term: values / 2 for term, values in removed.items()}
+    return figures.missed(
+        {"a": shares, "b": 1 - shares}, {"a": shares / 2, "b": shares}, {"a": removed, "b": less}
     )
+
+
+def wanted_by_places():
+    own = torch.linspace(-2, 2, 10).sin() + torch.linspace(-0.5, 1, 400).view(2, 2, 10, 10).square()
+    return figures.wanted_by_places(own, "to be, or\n")
 
 
 def position_maps():

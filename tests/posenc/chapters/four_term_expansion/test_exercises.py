@@ -7,7 +7,7 @@ import pytest
 import torch
 from planted import verdict
 
-from posenc.chapters.four_term_expansion import exercises  # noqa: F401  it registers them
+from posenc.chapters.four_term_expansion import exercises
 
 # ------------------------------------------------------------------ four parts
 
@@ -48,11 +48,27 @@ def first_term_only(*inputs):
     return torch.stack([found[0], found[1], found[2], found[2]])
 
 
-# ---------------------------------------------------------------- joint matrix
+# ---------------------------------------------------------------- one question
 
 
-def right_joint(w_query, w_key):
-    return w_query.T @ w_key
+def right_one_question(x, e, wanted):
+    return torch.einsum("ni,nt,tj->ij", x, wanted, e)
+
+
+def the_other_question(x, e, wanted):
+    return right_one_question(x, e, wanted).T
+
+
+def both_mixed(x, e, wanted):
+    return right_one_question(x, e, wanted) + the_other_question(x, e, wanted)
+
+
+def without_wanted(x, e, wanted):
+    return x.T @ torch.eye(len(x), len(e), dtype=x.dtype) @ e
+
+
+def words_too(x, e, wanted):
+    return right_one_question(x, e, wanted) + x.T @ x
 
 
 # ---------------------------------------------------------------------- shares
@@ -105,19 +121,24 @@ def one_side(vectors, wanted):
     return back @ wanted if len(back) == len(vectors) else back @ wanted @ back.T
 
 
-# ------------------------------------------------------------------ tied, TUPE
+# ------------------------------------------------------------------------ which
+
+NAMES_OF_PANELS = exercises.NAMES
 
 
-def right_untied(x, e, w_query, w_key, u_query, u_key, *, keep=(0,), content="w", position="u", divide=None):
-    zero = torch.zeros(len(w_query), dtype=x.dtype)
-    weights = {"w": (w_query, w_key), "u": (u_query, u_key)}
-    first = right_parts(x, e, *weights[content], zero, zero)
-    second = right_parts(x, e, *weights[position], zero, zero)
-    return (first[list(keep)].sum(0) + second[3]) / (divide or math.sqrt(2))
+def equal(one, other):
+    return (one - other).abs().max() < 1e-6
 
 
-def untied_with(**options):
-    return lambda *inputs: right_untied(*inputs, **options)
+def right_which(panel, tokens, *, equal=equal, names=NAMES_OF_PANELS):
+    first = next(i for i, token in enumerate(tokens) if tokens.count(token) > 1)
+    again = tokens.index(tokens[first], first + 1)
+    rows, columns = equal(panel[first], panel[again]), equal(panel[:, first], panel[:, again])
+    return names[2 * (not rows) + (not columns)]
+
+
+def which_with(**options):
+    return lambda panel, tokens: right_which(panel, tokens, **options)
 
 
 PLANTED = [
@@ -148,23 +169,16 @@ PLANTED = [
         first_term_only,
         "the term position with position is not right: with d_head = 6, at [0, 0] it is",
     ),
-    ("joint", lambda w_query, w_key: w_query @ w_key.T, "that is W_q W_kᵀ"),
-    ("joint", lambda w_query, w_key: w_key.T @ w_query, "transposed, W_kᵀ W_q"),
+    ("one_question", the_other_question, "it asks position → content: the query stands on the left"),
+    ("one_question", both_mixed, "it asks two questions"),
     (
-        "joint",
-        lambda w_query, w_key: w_query.T @ w_key / len(w_key) ** 0.5,
-        "the 1/√d_head is not part of it",
+        "one_question",
+        lambda x, e, wanted: torch.zeros(x.shape[1], x.shape[1], dtype=x.dtype),
+        "every score is 0",
     ),
-    (
-        "joint",
-        lambda w_query, w_key: (right_joint(w_query, w_key) + right_joint(w_key, w_query)) / 2,
-        "symmetric",
-    ),
-    (
-        "joint",
-        lambda w_query, w_key: 2 * w_query.T @ w_key,
-        "for weights of shape (6, 6), every number is 2 times",
-    ),
+    ("one_question", without_wanted, "wanted is not in it"),
+    ("one_question", words_too, "it asks content → content too, up to 1"),
+    ("one_question", lambda *inputs: 2 * right_one_question(*inputs), "every number is 2 times"),
     ("seen", seen_with(centre=False), "the row means are still in"),
     ("seen", seen_with(over=-2), "the mean of each column"),
     ("seen", seen_with(over=(-1, -2)), "one mean a matrix"),
@@ -187,31 +201,26 @@ PLANTED = [
         lambda s, wanted: torch.eye(8, dtype=s.dtype),
         "with 8 vectors in 8 dimensions, at [0, 0] it is",
     ),
-    ("tied", lambda w: torch.cat([w, w], dim=-1) / 2, "it halves both"),
-    ("tied", lambda w: torch.cat([w, 0 * w], dim=-1), "one half is 0"),
-    ("tied", lambda w: torch.cat([0 * w, w], dim=-1), "one half is 0"),
-    ("tied", lambda w: torch.cat([w, -w], dim=-1), "that is the weight of x - e"),
-    ("tied", lambda w: w.repeat_interleave(2, dim=-1), "columns alternate"),
-    ("tied", lambda w: torch.ones(3, 10, dtype=w.dtype), "the last 5; at [0, 0] it is 1 and should be"),
-    ("untied", untied_with(divide=1.0), "the √2 is missing"),
-    ("untied", untied_with(divide=2.0), "it divides by 2"),
-    ("untied", untied_with(divide=math.sqrt(2 / 3)), "1/√d_head is missing"),
-    ("untied", untied_with(divide=math.sqrt(1 / 3)), "1/√d_head is missing"),
-    ("untied", untied_with(position="w"), "the positions still pass through w_query"),
-    ("untied", untied_with(keep=(0, 1, 2)), "the cross terms are still in"),
-    ("untied", untied_with(keep=(0, 1, 2, 3)), "the cross terms are still in"),
-    ("untied", untied_with(content="u", position="w"), "the weights are exchanged"),
-    ("untied", untied_with(keep=(1,)), "this is not (content with content by w"),
+    ("which", lambda panel, tokens: 3, "it returned an int: return a name"),
+    ("which", lambda panel, tokens: panel.numpy(), "it returned a NumPy array: return a name"),
+    ("which", lambda panel, tokens: "words", "'words' is no name of a panel"),
+    ("which", lambda panel, tokens: NAMES_OF_PANELS[1], "it calls every panel 'content → position'"),
+    ("which", which_with(equal=torch.equal), "compare with torch.allclose"),
+    ("which", which_with(names=[NAMES_OF_PANELS[n] for n in (0, 2, 1, 3)]), "the mixed two are exchanged"),
+    ("which", which_with(names=NAMES_OF_PANELS[::-1]), "words and places are exchanged"),
+    (
+        "which",
+        which_with(names=[NAMES_OF_PANELS[n] for n in (0, 1, 2, 2)]),
+        "of “to be or not to be” it calls position → position 'position → content'",
+    ),
 ]
 
 RIGHT = [
     ("parts", right_parts),
-    ("joint", right_joint),
-    ("joint", lambda w_query, w_key: torch.einsum("hi,hj->ij", w_query, w_key)),
+    ("one_question", right_one_question),
     ("seen", right_seen),
     ("realise", right_realise),
-    ("tied", lambda w: w.repeat(1, 2)),
-    ("untied", right_untied),
+    ("which", right_which),
 ]
 
 RUBBISH = [
@@ -222,7 +231,7 @@ RUBBISH = [
     (lambda *inputs: 1 / 0, "it raised ZeroDivisionError"),
     (lambda *inputs: inputs[0].zero_(), "it changed its input"),
 ]
-NAMES = sorted({planted[0] for planted in PLANTED})
+NAMES = sorted({planted[0] for planted in PLANTED} - {"which"})  # which gives no tensor
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -233,6 +242,12 @@ def test_rubbish_gets_one_clear_line(name, answer, words, capsys):
 
 
 def test_a_right_answer_of_another_precision_or_with_nan_is_refused(capsys):
-    rounded = verdict(capsys, "joint", lambda a, b: right_joint(a, b).float())
+    rounded = verdict(capsys, "one_question", lambda *inputs: right_one_question(*inputs).float())
     assert "torch.float32, expected torch.float64" in rounded
-    assert "NaN" in verdict(capsys, "joint", lambda a, b: right_joint(a, b) * torch.nan)
+    assert "NaN" in verdict(capsys, "one_question", lambda *inputs: right_one_question(*inputs) * torch.nan)
+
+
+@pytest.mark.parametrize("answer, words", [each for each in RUBBISH if "shape" not in each[1]])
+def test_rubbish_for_a_name_gets_one_clear_line(answer, words, capsys):
+    line = verdict(capsys, "which", answer)
+    assert line.startswith("✗") and words in line and "\n" not in line

@@ -7,6 +7,7 @@ import torch
 
 from posenc.additive import sinusoidal
 from posenc.chapters.four_term_expansion import figures
+from posenc.chapters.four_term_expansion.distances import fit_by_distance
 from posenc.geometry import spans_at
 from posenc.terms import FourTerms, four_terms, matrix_for
 from posenc.text import ROOM, word_vectors
@@ -168,7 +169,7 @@ def test_the_subspaces_of_the_chosen_step_stand_beside_random_ones():
     assert len(across.unique()) == 6 and ((across - across.round()).abs() < 0.3).all()
 
 
-def test_the_maps_show_the_chosen_seed_and_head_without_row_means():
+def test_the_maps_show_the_chosen_seed_and_head_without_the_numbers_of_rows():
     generator = torch.Generator().manual_seed(0)
     before, after = (
         {name: torch.randn(3, 2, 8, 8, generator=generator) for name in ("one", "two")} for _ in range(2)
@@ -178,31 +179,111 @@ def test_the_maps_show_the_chosen_seed_and_head_without_row_means():
     shown = torch.tensor(live.artists["two, after"].get_array())
     visible = torch.ones(8, 8, dtype=torch.bool).tril()
     assert shown[~visible].isnan().all()
-    term = after["two"][2, 1]
-    rows = [term[m, : m + 1] - term[m, : m + 1].mean() for m in range(8)]
-    largest = max(row.abs().max() for row in rows)
-    for m, row in enumerate(rows):
-        torch.testing.assert_close(shown[m, : m + 1], row / largest)
-    assert f"largest {largest:.2f}" == live.artists["two, after, readout"].get_text()
+    level = fit_by_distance(after["two"][2])[0][1]
+    torch.testing.assert_close(shown[visible], (level / level.abs().max())[visible])
+    assert f"largest {level.abs().max():.2f}" == live.artists["two, after, readout"].get_text()
     assert live.sweep() > 0
 
 
-def test_every_seed_has_its_dot():
+def test_a_term_of_the_distance_alone_is_level_stripes_whatever_its_rows_have_more():
+    m, n = torch.arange(9)[:, None].double(), torch.arange(9).double()
+    term = torch.stack([torch.sin(m - n) + m.square(), (m - n) / 3 - m]).tril()
+    level, explained = fit_by_distance(term)
+    assert explained == pytest.approx(1)
+    for head in level:
+        assert head.triu(1).abs().max() == 0
+        for distance in range(9):
+            assert head.diagonal(-distance).std(correction=0) < 1e-9
+
+
+def test_what_distances_explain_is_little_of_noise_and_a_part_of_a_mixture():
+    generator = torch.Generator().manual_seed(1)
+    noise = torch.randn(4, 32, 32, generator=generator)
+    m, n = torch.arange(32)[:, None], torch.arange(32)
+    stripes = (m - n).float().div(4).sin().expand(4, 32, 32)
+    explained = [fit_by_distance(term)[1] for term in (noise, noise + stripes, stripes)]
+    assert explained[0] < 0.15 and 0.2 < explained[1] < 0.6 and explained[2] == pytest.approx(1)
+
+
+def test_the_rectangle_has_the_areas_of_its_corners():
+    live = figures.rectangle()
+    for x, e, x_asked, e_asked in ((3, 2, 4, 2), (1, 4, 0, 3), (0, 0, 4, 4)):
+        live.set(x=x, e=e, x_asked=x_asked, e_asked=e_asked)
+        areas = [x * x_asked, x * e_asked, e * x_asked, e * e_asked]
+        drawn = [
+            live.artists[name].get_width() * live.artists[name].get_height() for name in FourTerms._fields
+        ]
+        assert drawn == areas
+        corner = live.artists["position_position"]
+        assert (corner.get_x(), corner.get_y()) == (x_asked, x)
+        total = live.artists["total"].get_text()
+        assert total.endswith(f"{' + '.join(map(str, areas))} = {(x + e) * (x_asked + e_asked)}")
+        assert sum(areas) == (x + e) * (x_asked + e_asked)
+
+
+def test_panels_without_names_are_the_four_terms_and_the_switch_names_them():
+    live = figures.unlabelled()
+    live.png()
+    assert [live.artists[f"{letter}, name"].get_text() for letter in "ABCD"] == [*"ABCD"]
+    live.set(sentence="so it goes so it", named=True)
+    tokens = ["so", "it", "goes", "so", "it"]
+    x = word_vectors(tokens, figures.WIDTH)
+    e = sinusoidal(torch.arange(5), figures.WIDTH, dtype=x.dtype)
+    terms = four_terms(x, e, *figures.weights())._asdict()
+    named = {live.artists[f"{letter}, name"].get_text()[3:]: letter for letter in "ABCD"}
+    assert named.keys() == {*figures.NAMES}
+    for field, name in figures.NAMES._asdict().items():
+        term = terms[field]
+        torch.testing.assert_close(panel(live, named[name], 5), term - term.mean(-1, keepdim=True))
+
+
+def test_the_mean_place_levels_the_rows():
+    generator = torch.Generator().manual_seed(0)
+    own = torch.randn(2, 2, 6, 6, generator=generator)
+    live = figures.wanted_by_places(own, "a bcd\n")
+    live.set(seed=1, head=1)
+    level = own[1, 1] - own[1, 1].mean(-1, keepdim=True)
+    visible = torch.ones(6, 6, dtype=torch.bool).tril()
+    for name, expected in (
+        ("each query with its own place", level),
+        ("each query with the mean place", level.mean(0).expand(6, 6)),
+    ):
+        shown = torch.tensor(live.artists[name].get_array())
+        torch.testing.assert_close(shown[visible], (expected / level[visible].abs().max())[visible])
+        assert shown[~visible].isnan().all()
+    assert [label.get_text() for label in live.figure.axes[0].get_xticklabels()] == [*"a␣bcd↵"]
+
+
+def test_the_chosen_encoding_has_its_dots_and_its_means():
     seeds = 5
     generator = torch.Generator().manual_seed(0)
     before, after = (
         {name: torch.rand(seeds, 4, generator=generator) for name in ("a", "b")} for _ in range(2)
     )
-    what = [*figures.NAMES, "both mixed", "query's place"]
+    what = [*figures.NAMES, "both mixed", "query's own place"]
     lost = {name: {key: torch.rand(seeds, generator=generator) for key in what} for name in ("a", "b")}
-    live = figures.every_seed(before, after, lost)
-    assert live.png() and live.alt
-    upper, lower = live.figure.axes[:2], live.figure.axes[2:]
-    for axes, name in zip(upper, ("a", "b")):
-        drawn = [list(line.get_ydata()) for line in axes.get_lines()]
-        assert len(drawn) == 8 and all(len(values) == seeds for values in drawn)
-        assert drawn[0] == before[name][:, 0].tolist() and drawn[7] == after[name][:, 3].tolist()
-    for axes, name in zip(lower, ("a", "b")):
-        drawn = [list(line.get_ydata()) for line in axes.get_lines() if len(line.get_ydata()) == seeds]
-        assert drawn == [values.tolist() for values in lost[name].values()]
-        assert [text.get_text() for text in axes.get_xticklabels()][:2] == ["c → c", "c → p"]
+    live = figures.missed(before, after, lost)
+    for encoding in ("b", "a"):
+        live.set(encoding=encoding)
+        for row, name in enumerate(what):
+            across, height = numbers(live, f"{name}, lost")
+            torch.testing.assert_close(across, lost[encoding][name].double())
+            assert ((height - row).abs() < 0.3).all()
+            assert live.artists[f"{name}, mean"].get_text() == f"{across.mean():.2f}"
+            if row < 4:
+                for when, shares in (("before", before), ("after", after)):
+                    expected = shares[encoding][:, row].double()
+                    torch.testing.assert_close(numbers(live, f"{name}, {when}")[0], expected)
+
+
+def test_a_wider_space_has_random_subspaces_nearer_to_right_angles():
+    live = figures.sheets()
+    nearest = []
+    for width in (64, 384, 768):
+        live.set(width=width)
+        angles = numbers(live, "line")[1]
+        assert len(angles) == 9 and (angles.diff() > 0).all()
+        nearest.append(angles[0].item())
+        assert numbers(live, "first")[1].tolist() == nearest[-1:]
+        assert f"in {width}: {nearest[-1]:.0f}°" in live.artists["readout"].get_text()
+    assert 26 < nearest[0] < 36 and 65 < nearest[1] < 72 and 72 < nearest[2] < 78
