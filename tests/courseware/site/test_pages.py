@@ -490,14 +490,15 @@ def test_a_lock_holds_on_the_page_too(built, browser):
     )
     shown = figure.locator("output")
     figure.locator("canvas").wait_for()
-    assert shown.all_inner_texts() == ["2", "0"]
+    assert shown.all_inner_texts() == ["7", "4"]
+    lock.press("Space")
     m.press("End")
     high, low = map(int, shown.all_inner_texts())
-    assert high > 18 and high - low == 2
+    assert high > 18 and high - low == 3
     n.press("Home")
     high, low = map(int, shown.all_inner_texts())
-    assert low < 4 and high - low == 2
-    assert "m − n = 2, kept" in figure.locator(".says[role=status]").text_content()
+    assert low < 4 and high - low == 3
+    assert "m − n = 3, kept" in figure.locator(".says[role=status]").text_content()
     lock.press("Space")
     m.press("End")
     assert shown.nth(1).inner_text() == str(low)

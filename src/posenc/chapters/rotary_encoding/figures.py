@@ -13,7 +13,7 @@ from matplotlib.patches import Polygon, Rectangle
 from torch import Tensor
 
 from posenc.additive import sinusoidal
-from posenc.attention import attention_weights, causal_bias
+from posenc.attention import attention, attention_weights, causal_bias
 from posenc.lesson import drawing as draw
 from posenc.lesson.controls import choice, slider, switch
 from posenc.lesson.drawing import drawing
@@ -204,9 +204,9 @@ def two_positions() -> Live:
         update,
         moving=moving,
         controls={
-            "m": slider("m", 0, longest, unit="position", value=2),
-            "n": slider("n", 0, longest, unit="position", value=0),
-            "lock": switch("lock m − n", value=True),
+            "m": slider("m", 0, longest, unit="position", value=7),
+            "n": slider("n", 0, longest, unit="position", value=4),
+            "lock": switch("lock m − n"),
         },
         together={"lock": ("m", "n")},
         alt="A query and a key as two arrows, turned by their positions in the first plane, with their positions added "
@@ -398,8 +398,8 @@ def this_key_there() -> Live:
         update,
         moving=moving,
         controls={
-            "verb": slider("a verb is sought", 0, 12, unit="places back", value=2),
-            "name": slider("a name is sought", 0, 12, unit="places back", value=7),
+            "verb": slider("verb sought", 0, 12, unit="places back", value=2),
+            "name": slider("name sought", 0, 12, unit="places back", value=7),
         },
         alt="Scores of one query with two keys, a verb's and a name's, against the distance. Left, a number is added for "
         "each distance: both curves rise at the sought distances, and the verb's lies above the name's everywhere. "
@@ -412,35 +412,69 @@ def _leader(lead: float) -> str:
     return f"{'verb' if lead > 0 else 'name'} ahead by {abs(lead):.1f}" if abs(lead) > 0.05 else "even"
 
 
-def where_it_turns() -> Live:
-    """A layer of attention as a drawing: queries and keys are turned, values are not."""
+def _moved(*, turn_x: bool = False, turn_qk: bool = False, turn_v: bool = False) -> Tensor:
+    """How far the output of a head moves when its text moves on by 1000 positions."""
+    head_dim, length = 64, 12
+    draw = partial(torch.randn, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    tokens, weights = draw(length, head_dim), draw(3, head_dim, head_dim) / 8
+
+    def output(start: int) -> Tensor:
+        turn = partial(rotate, angles=angles(torch.arange(start, start + length), head_dim))
+        q, k, v = (turn(tokens) if turn_x else tokens) @ weights
+        q, k = (turn(q), turn(k)) if turn_qk else (q, k)
+        return attention(q, k, turn(v) if turn_v else v)
+
+    return (output(1000) - output(0)).abs().max()
+
+
+def where_it_turns(moved: Callable[..., Tensor] = _moved) -> Live:
+    """A layer of attention as a drawing, what is turned in it, and how far its output moves with the whole text.
+
+    Args:
+        moved: called with `turn_x`, `turn_qk` and `turn_v`, those that are true; how far the output moves when the
+            text moves on by 1000 positions.
+    """
+    ways = {"nothing": (), "x": ("x",), "q, k and v": ("qk", "v"), "q and k": ("qk",)}
     panel = drawing(3.3)
+    panel.spines[:].set_visible(False)
     box = partial(draw.box, panel, width=1.9, height=0.9)
     arrow = partial(draw.arrow, panel, width=1.2)
     box(0.3, 2.8, "token x", CONTENT)
     for y, name, colour in ((4.9, "query q", QUERY), (2.8, "key k", KEY), (0.7, "value v", VALUE)):
-        box(4.0, y, name, colour)
-        arrow((2.2, 3.25), (4.0, y + 0.45))
-    for y, position in ((4.9, "m"), (2.8, "n")):
-        arrow((5.9, y + 0.45), (7.2, y + 0.45))
-        box(7.2, y, f"↺ turn by {position}", TURNED, width=2.2)
-    arrow((9.4, 5.35), (10.6, 4.5), TURNED)
-    arrow((9.4, 3.25), (10.6, 4.1), TURNED)
-    box(10.6, 3.85, "score", "black", width=1.6)
-    arrow((12.2, 4.3), (13.8, 3.1))
-    panel.text(13.3, 4.05, "softmax", ha="center", va="center")
-    arrow((5.9, 1.15), (13.8, 2.5), VALUE)
-    panel.text(9.6, 1.25, "not turned", ha="center", va="center", color=VALUE, fontsize=10)
-    box(13.8, 2.3, "output", "black", width=1.9)
-    panel.text(1.25, 4.1, "not turned", ha="center", va="center", color=CONTENT, fontsize=10)
-    panel.text(
-        8.3, 6.15, "in every head, in every layer", ha="center", va="center", color=TURNED, fontsize=10
-    )
-    return still(
+        box(5.0, y, name, colour)
+        arrow((2.2, 3.25), (5.0, y + 0.45))
+        arrow((6.9, y + 0.45), (10.4, {4.9: 4.5, 2.8: 4.1}.get(y, 2.3)) if y > 1 else (13.4, 2.4), colour)
+    box(10.4, 3.85, "score", "black", width=1.6)
+    arrow((12.0, 4.3), (13.6, 3.1))
+    panel.text(13.2, 4.05, "softmax", ha="center", va="center")
+    box(13.4, 2.2, "output", "black", width=1.9)
+    places = {"x": [(3.1, 3.25)], "qk": [(8.2, 5.1), (8.2, 3.65)], "v": [(8.2, 1.5)]}
+    look = {"boxstyle": "circle,pad=0.25", "facecolor": TURNED, "edgecolor": "none"}
+    turns = {
+        (name, number): panel.text(
+            *place, "↺", ha="center", va="center", color="white", fontsize=12, bbox=look
+        )
+        for name, each in places.items()
+        for number, place in enumerate(each)
+    }
+    said = panel.text(8, 6.2, " ", ha="center", va="center", fontsize=11)
+
+    def update(turned: str) -> None:
+        for (name, _), mark in turns.items():
+            mark.set_visible(name in ways[turned])
+        distance = float(moved(**{f"turn_{name}": True for name in ways[turned]}))
+        said.set_text(
+            f"turned: {turned}. The text moves on by 1000 positions, and the output by {distance:.2f}"
+        )
+
+    return Live(
         panel.figure,
-        alt="A token x gives a query, a key and a value. The query is turned by its position m, the key by its position "
-        "n, in every head and every layer, and then they meet in the score. The token and the value are not turned; the "
-        "softmax of the scores weighs the values as they are.",
+        update,
+        moving={f"turn of {name} {number}": mark for (name, number), mark in turns.items()} | {"said": said},
+        controls={"turned": choice("turned", list(ways))},
+        alt="A token x gives a query, a key and a value; query and key meet in the score, and its softmax weighs the "
+        "values for the output. A sign of a turn stands on the arrows of what is turned, and above how far the output "
+        "moves when the text moves on by 1000 positions.",
     )
 
 

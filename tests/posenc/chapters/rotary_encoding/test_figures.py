@@ -22,12 +22,13 @@ def test_the_shadow_is_the_dot_product_and_the_length_stays(degrees):
 
 def test_the_locked_positions_keep_their_difference_within_the_range():
     live = figures.two_positions()
+    live.set(lock=True)
     m, n = live.controls["m"], live.controls["n"]
     for move, expected in (
-        ({"m": 10}, (10, 8)),
-        ({"n": 0}, (2, 0)),
-        ({"m": 24}, (24, 22)),
-        ({"m": 0}, (2, 0)),
+        ({"m": 10}, (10, 7)),
+        ({"n": 0}, (3, 0)),
+        ({"m": 24}, (24, 21)),
+        ({"m": 0}, (3, 0)),
     ):
         live.set(**move)
         assert (m.value, n.value) == expected
@@ -57,7 +58,7 @@ def test_the_scores_are_those_of_the_arrows(lock):
     live.set(lock=lock)
     live.set(m=12)
     m, n = live.controls["m"].value, live.controls["n"].value
-    assert (m, n) == ((12, 10) if lock else (12, 0))
+    assert (m, n) == ((12, 9) if lock else (12, 4))
     for way in ("turned", "added"):
         query, key = (
             torch.tensor([axis[1] for axis in live.artists[f"{way}, {role}"].get_data()])
@@ -67,7 +68,7 @@ def test_the_scores_are_those_of_the_arrows(lock):
         assert live.artists[f"{way}, now"].get_data()[1][0] == pytest.approx(score)
         assert live.artists[f"{way}, score"].get_text() == f"score {figures._signed(score)}"
         places, scores = live.artists[f"{way}, scores"].get_data()
-        assert list(places) == list(range(2 if lock else 0, m + 1))  # as far as the query has come
+        assert list(places) == list(range(3 if lock else 0, m + 1))  # as far as the query has come
         assert scores[-1] == pytest.approx(score)
         assert (scores.max() - scores.min() < 1e-12) == (way == "turned" and lock)
 
@@ -77,8 +78,8 @@ def test_the_arrows_are_turned_and_added_to_by_the_modules():
     live.png()
     query = torch.tensor([0.766, 0.643], dtype=torch.float64)
     tips = {
-        "turned": rotate(query, angles(torch.tensor(2), 4, base=16.0)[1:]),
-        "added": query + sinusoidal(torch.tensor(2), 4, base=16.0, dtype=torch.float64)[2:],
+        "turned": rotate(query, angles(torch.tensor(7), 4, base=16.0)[1:]),
+        "added": query + sinusoidal(torch.tensor(7), 4, base=16.0, dtype=torch.float64)[2:],
     }
     for way, tip in tips.items():
         drawn = [axis[1].item() for axis in live.artists[f"{way}, query"].get_data()]
@@ -119,7 +120,9 @@ def test_hands_and_wavelengths_are_those_of_the_pairs():
 def test_the_first_state_of_two_positions_does_not_tell_which_score_stays():
     live = figures.two_positions()
     live.png()
-    assert [len(live.artists[f"{way}, scores"].get_xdata()) for way in ("turned", "added")] == [1, 1]
+    for way in ("turned", "added"):
+        scores = live.artists[f"{way}, scores"].get_ydata()
+        assert scores.max() - scores.min() > 0.2
 
 
 def test_play_moves_the_position_of_the_clocks():
@@ -228,11 +231,23 @@ def test_the_boxes_of_a_pair_are_those_that_are_turned_together(pair):
         assert order[int(below)] == int(above)
 
 
-def test_where_the_turn_goes_is_drawn_without_a_control():
+@pytest.mark.parametrize(
+    "turned, marks, still",
+    [("nothing", [], True), ("x", ["x"], False), ("q, k and v", ["qk", "qk", "v"], False)]
+    + [("q and k", ["qk", "qk"], True)],
+)
+def test_the_signs_stand_where_it_turns_and_only_q_and_k_leave_the_output(turned, marks, still):
     live = figures.where_it_turns()
-    words = [text.get_text() for text in live.figure.axes[0].texts]
-    assert live.png() and not live.controls
-    assert {"↺ turn by m", "↺ turn by n"} <= {*words} and words.count("not turned") == 2
+    live.set(turned=turned)
+    seen = [name.split()[2] for name, mark in live.artists.items() if name != "said" and mark.get_visible()]
+    assert sorted(seen) == sorted(marks)
+    said = live.artists["said"].get_text()
+    assert said.startswith(f"turned: {turned}. ") and said.endswith("by 0.00") == still
+    asked = []
+    live = figures.where_it_turns(lambda **way: asked.append(way) or 1.25)
+    live.set(turned=turned)
+    assert asked[-1] == {f"turn_{name}": True for name in marks}
+    assert live.artists["said"].get_text().endswith("the output by 1.25")
 
 
 @pytest.mark.parametrize(
