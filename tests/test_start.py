@@ -45,7 +45,7 @@ def test_the_stored_list_is_that_of_the_chapters():
 
 def test_what_people_search_for_leads_to_every_chapter():
     (search,) = (cell.source for cell in page().cells if cell.id == "search")
-    assert re.findall(r"^\| .{20,} \| \[chapter \d\]\((.*?)\) \|$", search, re.MULTILINE) == CHAPTERS
+    assert re.findall(r"^\| .{20,} \| \[chapter.\d\]\((.*?)\) \|$", search, re.MULTILINE) == CHAPTERS
 
 
 def test_it_says_how_to_run_a_cell_and_all_cells():
