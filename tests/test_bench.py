@@ -17,7 +17,7 @@ def test_every_figure_without_needs_is_found():
     found = bench.figure_functions()
     assert found[f"{chapter}.permutation"] is permutation_invariance.permutation
     names = {name.rpartition(".")[2] for name in found}
-    assert "token_vectors" in names and not {"training_curves", "canvas", "norms_by_position"} & names
+    assert "attention_drawing" in names and not {"training_curves", "canvas", "norms_by_position"} & names
     assert f"{chapter}.norms_by_position" in bench.figure_functions(needing=True)
 
 
@@ -54,10 +54,10 @@ def test_a_limit_decides_the_exit_status(monkeypatch, capsys, limit, status):
 
 @pytest.mark.slow
 def test_moves_are_measured_in_a_kernel(monkeypatch):
-    only = {"permutation_invariance.layers_and_mask": None}
+    only = {"permutation_invariance.sentence_shuffled": None}
     monkeypatch.setattr(bench, "figure_functions", lambda: only)
     _, *lines = bench.moves()
-    assert [line.split()[2] for line in lines] == ["sentence", "layers", "mask"]
+    assert [line.split()[2] for line in lines] == ["sentence", "shuffle", "told"]
     assert "(changes the layout)" in lines[0] and "layout" not in lines[1]
     assert all(float(number) > 0 for line in lines for number in line.split()[3:7])
 
