@@ -29,7 +29,7 @@ def granted(codes: Tensor) -> dict[str, tuple[bool, str]]:
     usual = torch.pdist(codes).mean().item()
     missed = missed_by_a_map(codes, OFFSET)
     left = ((codes - codes.mean(dim=-1, keepdim=True)).norm() / codes.norm()).item()
-    level = longest - shortest <= 1e-6 * longest
+    level = longest - shortest <= 1e-3 * longest
     found = [
         (different == len(codes), f"{different:,} of {len(codes):,}"),
         (size <= 1.5 * early, f"{size:,.0f}" if size > 100 else f"{size:.3g}"),

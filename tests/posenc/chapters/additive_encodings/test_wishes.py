@@ -50,6 +50,11 @@ def test_the_numbers_are_those_of_the_codes():
     assert granted(integer(POSITIONS, 32).double())["bounded"][1] == "999"
 
 
+def test_what_float32_rounds_away_is_no_other_step():
+    codes = along_one_direction(POSITIONS, 32).float().double()
+    assert granted(codes)["one step"][0]
+
+
 def test_a_map_reads_what_is_linear_in_the_code():
     codes = along_one_direction(POSITIONS, 32)
     assert missed_by_a_map(codes, 7) < 1e-9 and missed_by_a_map(codes**2, 7) > 1e-3
