@@ -12,6 +12,7 @@ def unseen_weight(answer):
     generator = torch.Generator().manual_seed(71)
     for length, trained in ((12, 5), (9, 8), (7, 1), (4, 4)):
         weights = torch.rand(length, length, generator=generator, dtype=torch.float64).tril()
+        weights = weights / weights.sum(dim=-1, keepdim=True)
         got = answer(weights.clone(), trained)
         here = f"with {length} tokens and trained = {trained}"
         assert type(got) is torch.Tensor, f"{here} it returned no tensor, or a Parameter"
@@ -102,8 +103,8 @@ def left_alone(answer):
     assert got == 0, f"within 8 positions no pair makes 32 turns, and it counts {got:g}"
 
 
-def first_unseen(answer):
-    """Pair by pair, distance by distance: the first angle that no trained distance reaches."""
+def reach(answer):
+    """At the distance that it returns no pair has passed the angles of training, and a little further one has."""
     import math
 
     import torch
@@ -111,24 +112,42 @@ def first_unseen(answer):
     from posenc.rotary import angles
 
     one = torch.tensor(1)
-    for d, base, trained, slower in (
-        (8, 300.0, 20, 3.3),
-        (16, 10_000.0, 48, 1.0),
-        (16, 10_000.0, 44, 1.0),
-        (6, 50.0, 16, 1.7),
-        (8, 300.0, 9, 2.0),
-        (8, 300.0, 5, 2.0),
-    ):
-        before = angles(one, d, base=base)
-        after = before / torch.linspace(1, slower, d // 2, dtype=torch.float64)
-        largest = [speed * (trained - 1) for speed in before.tolist()]
-        for distance in range(1, 2000):
-            there = [speed * distance for speed in after.tolist()]
-            if any(a > b * (1 + 1e-9) and b < 2 * math.pi for a, b in zip(there, largest)):
-                break
+    cases = [(angles(one, 8, base=300.0), (1.0, 3.3), 20), (angles(one, 16, base=10_000.0), (1.0, 1.0), 48)]
+    cases += [(angles(one, 6, base=50.0), (1.0, 1.7), 16), (angles(one, 8, base=300.0), (2.0, 5.0), 9)]
+    cases += [(torch.tensor([0.3, 0.03], dtype=torch.float64), (3.0, 1.5), 16)]
+    cases += [(torch.tensor([0.6, 0.05], dtype=torch.float64), (20.0, 1.1), 16)]
+    for before, (first, last), trained in cases:
+        after = before / torch.linspace(first, last, len(before), dtype=torch.float64)
         got = float(answer(after.clone(), before.clone(), trained))
-        here = f"for d = {d}, base {base:g}, {trained} positions, and pairs slowed by 1 to {slower:g}"
-        assert got == distance, f"{here} an angle is new at distance {distance}, not at {got:g}"
+        here = f"for {len(before)} pairs, {trained} positions, and pairs slowed by {first:g} to {last:g}"
+        assert math.isfinite(got), f"{here} some pair has not come round, and it returned {got:g}"
+
+        def lost(distance, after=after, before=before, trained=trained):
+            seen = before * (trained - 1)
+            return bool(((seen < 2 * math.pi) & (after * distance > seen)).any())
+
+        assert not lost(got * (1 - 1e-7)), f"{here} an angle is new before distance {got:g}"
+        assert lost(got * (1 + 1e-7)), f"{here} no angle is new beyond distance {got:g}"
     fast = torch.tensor([3.0, 1.0], dtype=torch.float64)
     got = float(answer(fast.clone(), fast.clone(), 30))
     assert got == math.inf, f"where all pairs have come round no angle is new, and it returned {got:g}"
+
+
+def read_config(answer):
+    """The configurations of published models, by what their makers say of them."""
+    from posenc.chapters.longer_than_trained.published import CONFIGURATIONS
+
+    for name, pairs, length in (
+        ("Llama 3.1", 64, 65_536),
+        ("Qwen2.5, YaRN", 64, 131_072),
+        ("Gemma 3", 128, 131_072),
+        ("DeepSeek V3", 32, 163_840),
+        ("gpt-oss", 32, 131_072),
+    ):
+        got = tuple(answer(dict(CONFIGURATIONS[name])))
+        assert got == (pairs, length), (
+            f"{name} has {pairs} pairs with angles and a method for {length:,}: {got}"
+        )
+    part = CONFIGURATIONS["gpt-oss"] | {"partial_rotary_factor": 0.5}
+    got = answer(part)
+    assert got[0] == 16, f"gpt-oss with half of its dimensions turned would have 16 pairs, not {got[0]}"

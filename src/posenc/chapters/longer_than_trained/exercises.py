@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from posenc.lesson.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
 from posenc.rotary import angles
 from posenc.tasks import ASK, FACT_KEYS, FACT_VALUES, fact_batch, fact_token
 
@@ -106,8 +106,11 @@ def place_needle(answer: Answer) -> None:
                     "tokens about other keys have changed: only the question, the fact and the key's others may"
                 )
             continue
-        if distance + 1 in told and told[distance + 1] == value and distance not in told:
-            wrong(f"the fact stands {distance + 1} before the question, not {distance}: the last index is -1")
+        for off in (-1, 1):
+            if told.get(distance + off) == value and distance not in told:
+                wrong(
+                    f"the fact stands {distance + off} before the question, not {distance}: the question itself is text[-1]"
+                )
         if told.get(length - 1 - distance) == value and told.get(distance) != value:
             wrong(f"{distance} is counted from the start of the text: count back from the question")
         if distance not in told:
@@ -248,24 +251,30 @@ def _speeds(*speeds: float) -> torch.Tensor:
 
 @exercise(
     "One pair first. Training showed it the angles up to speed · (trained_length - 1).",
-    "If that is a whole turn or more, it has met every angle, and nothing is new to it.",
-    """A pair of 0.1 radians a position, trained on 32, has seen 3.1 radians. Slowed by 4 it reaches them at distance 124
-and passes them at 125. Floating point may say less than 124, so allow for a little before you round down:
->>> 3.1 / (0.1 / 4), 0.3 / 0.1
-(124.0, 2.9999999999999996)""",
+    "If that is a whole turn or more, it has met every angle, and it never limits the text.",
+    """A pair of 0.1 radians a position, trained on 32, has seen 3.1 radians. Slowed by 4 it gets there at
+>>> round(3.1 / (0.1 / 4), 6)
+124.0""",
     well_done="the number that a configuration gives away before anyone has run it.",
 )
-def first_unseen(answer: Answer) -> None:
+def reach(answer: Answer) -> None:
     one = torch.tensor(1)
     plain = angles(one, 16)
     for speeds, trained_speeds, trained, name in (
         (plain, plain, 32, "with the angles as trained"),
-        (plain / 7.9, plain, 32, "with all speeds divided by 7.9"),
-        (angles(one, 16, base=10_000.0 * 7.9 ** (16 / 14)), plain, 32, "with NTK's larger base"),
+        (plain / 8, plain, 32, "with all speeds divided by 8"),
+        (angles(one, 16, base=10_000.0 * 8 ** (16 / 14)), plain, 32, "with NTK's larger base"),
         (angles(one, 16, base=4.0), angles(one, 16, base=4.0), 64, "where every pair has come round"),
         (plain, plain, 30, "with the angles as trained on 30 positions"),
         (_speeds(0.3, 0.03), _speeds(0.3, 0.05), 16, "where a pair has turned by 4.5 radians"),
         (_speeds(0.5, 0.04), _speeds(0.5, 0.05), 17, "where a pair has turned by 8 radians"),
+        (_speeds(0.1, 0.02), _speeds(0.3, 0.03), 16, "where the slower pair is lost first"),
+        (
+            _speeds(0.05, 0.02),
+            _speeds(0.45, 0.03),
+            16,
+            "where a pair came round in training and is slowed now",
+        ),
     ):
         got = answer(speeds, trained_speeds, trained)
         if isinstance(got, torch.Tensor) and got.numel() == 1:
@@ -276,47 +285,117 @@ def first_unseen(answer: Answer) -> None:
             )
         seen = trained_speeds * (trained - 1)
 
-        def first(reach, turned, pick=torch.min, more=1e-9):
-            there = ((reach / speeds + more).floor() + 1)[~turned]
+        def least(reached, turned, pick=torch.min, seen=seen, speeds=speeds):
+            there = (reached / speeds)[~turned]
             return pick(there).item() if len(there) else math.inf
 
-        right = first(seen, seen >= TURN)
-        if got == right:
+        right = least(seen, seen >= TURN)
+        if math.isclose(got, right, rel_tol=1e-9):
             continue
         for value, message in (
             (
-                first(seen, seen >= TURN, more=0),
-                f"{name}, {got:g} instead of {right:g}: a quotient that should be whole came out a "
-                "little less, so allow for "
-                "that before you round down",
+                math.floor(right) + 1 if right < math.inf else 0,
+                "don't round: return the distance itself, a real number",
             ),
-            (first(seen, seen >= math.pi), f"{name}: it has come round after 2π, not after π"),
-            (first(seen, seen >= 3 * math.pi), f"{name}: it has come round after 2π already"),
+            (least(seen, seen >= math.pi), "it has come round after 2π, not after π"),
+            (least(seen, seen >= 3 * math.pi), "it has come round after 2π already"),
             (
-                first(seen, torch.zeros_like(seen, dtype=torch.bool)),
-                f"{name}: the pairs that have come round in training know every angle; leave them out",
+                least(seen, torch.zeros_like(seen, dtype=torch.bool)),
+                "the pairs that have come round in training know every angle; leave them out",
             ),
             (
-                first(trained_speeds * trained, seen >= TURN),
+                least(trained_speeds * trained, seen >= TURN),
                 "training on T positions shows the distances 0 to T - 1, not T",
             ),
-            (right - 1, "that is the last distance that is known; the first new one is the next"),
             (
-                first(seen, seen >= TURN, torch.max),
-                f"{name}: one pair with a new angle is enough; take the smallest of the distances",
+                least(seen, speeds * (trained - 1) >= TURN),
+                "whether a pair has come round is a matter of its trained speed",
             ),
             (
-                first(seen, seen >= 1),
-                "a pair has come round after 2π radians, not after 1",
+                (seen / speeds)[seen < TURN][:1].sum().item(),
+                "the first open pair need not be the first that is lost: look at all",
             ),
             (
-                float(trained),
-                f"{name}: that is the trained length; how far the new speeds go before they pass the "
-                "old angles?",
+                least(seen, seen >= TURN, torch.max),
+                "one pair with a new angle is enough; take the smallest of the distances",
+            ),
+            (least(seen, seen >= 1), "a pair has come round after 2π radians, not after 1"),
+            (
+                trained - 1,
+                "that is what training showed; how far do the new speeds go before they pass the old angles?",
             ),
         ):
-            if got == value:
-                wrong(message)
+            if math.isclose(got, value, rel_tol=1e-9):
+                wrong(f"{name}: {message}")
         if right == math.inf:
             wrong(f"{name}, no angle is ever new: return math.inf")
         wrong(f"{name}: {got:g}, expected {right:g}")
+
+
+@exercise(
+    "head_dim where it stands, else hidden_size // num_attention_heads. DeepSeek keeps qk_rope_head_dim of a head for it.",
+    "partial_rotary_factor says which part of d has angles, and a pair is two dimensions.",
+    """With 3,072 / 24 = 128 dimensions of which a half has angles, there are
+>>> int(3072 // 24 * 0.5) // 2
+32""",
+    well_done="four keys, and you know what the model was told about length.",
+)
+def read_config(answer: Answer) -> None:
+    plain = {"hidden_size": 3072, "num_attention_heads": 24, "max_position_embeddings": 131_072}
+    kept = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
+
+    def by(kind, factor, **more):
+        return {"rope_scaling": {"rope_type": kind, "factor": factor, **more}}
+
+    old, at_8 = {"original_max_position_embeddings": 4096}, {"original_max_position_embeddings": 8192}
+    for config in (
+        plain | by("llama3", 8.0, **at_8),
+        plain | {"head_dim": 256} | by("linear", 8.0),
+        plain | {"partial_rotary_factor": 0.25} | by("yarn", 32.0, **old),
+        plain | kept | by("yarn", 40, **old) | {"max_position_embeddings": 163_840},
+        plain
+        | {"max_position_embeddings": 32_768}
+        | by("yarn", 4.0, original_max_position_embeddings=32_768),
+        plain | {"rope_scaling": {"type": "yarn", "factor": 2.0, **old}},
+    ):
+        got = answer(config)
+        if not isinstance(got, (tuple, list)) or len(got) != 2:
+            wrong(f"it returned {shown(got)}: return two numbers, the pairs and the length")
+        scaling, longest = config["rope_scaling"], config["max_position_embeddings"]
+        divided = config["hidden_size"] // config["num_attention_heads"]
+        size = config.get("qk_rope_head_dim") or config.get("head_dim") or divided
+        part = config.get("partial_rotary_factor", 1.0)
+        before, factor = scaling.get("original_max_position_embeddings"), scaling["factor"]
+        pairs, length = int(size * part) // 2, round(before * factor) if before else longest
+        for value, message in (
+            (int(size * part), "those are dimensions: a pair has two of them"),
+            (size // 2, "partial_rotary_factor says that only a part of the head has angles"),
+            (
+                divided // 2,
+                "hidden_size / num_attention_heads is the head's size only where no key says otherwise",
+            ),
+            (
+                int(divided * part) // 2,
+                "hidden_size / num_attention_heads is the head's size only where no key says otherwise",
+            ),
+            ((128 + 64) // 2, "of DeepSeek's 192 dimensions only qk_rope_head_dim have angles"),
+        ):
+            if got[0] != pairs and got[0] == value:
+                wrong(message)
+        if got[0] != pairs:
+            wrong(f"{shown(got[0])} pairs, expected {pairs} for {shown(config)}")
+        for value, message in (
+            (before, "that is T₀, before stretching: times the factor"),
+            (
+                longest,
+                "max_position_embeddings is how long a text the makers allow; the method is made for s·T₀",
+            ),
+            (longest * factor, "the factor counts from T₀, not from max_position_embeddings"),
+            (longest / factor, "that is T₀: times the factor"),
+        ):
+            if got[1] != length and got[1] == value:
+                wrong(message)
+        if got[1] != length:
+            wrong(
+                f"{shown(got[1])} positions, expected {length} for a factor of {factor:g} and {before or longest / factor:,.0f}"
+            )

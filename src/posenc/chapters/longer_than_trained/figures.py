@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
+from matplotlib.patches import Circle, Wedge
 from torch import Tensor
 
+from posenc.chapters.longer_than_trained.configuration import Rotation, rotations
 from posenc.chapters.longer_than_trained.judging import MEASURED, ROWS
-from posenc.lesson.controls import choice, slider
+from posenc.chapters.longer_than_trained.published import CONFIGURATIONS
+from posenc.lesson.controls import choice, slider, switch
 from posenc.lesson.live import Live, canvas, still
 from posenc.lesson.palette import ADDED, BIAS, GREY, MAGNITUDE, NONE, SEEN, TURNED
 from posenc.rotary import angles
@@ -26,37 +28,99 @@ STYLES = {
     "p-RoPE": (TURNED, "--"),
     "ALiBi": (BIAS, "-"),
     "T5": (BIAS, "--"),
-    "none, 2 layers": (NONE, "--"),
+    "none, 2 layers": ("black", "--"),
     "rotary, 2 layers": (TURNED, ":"),
     "hybrid, 2 layers": (TURNED, "-."),
 }
 
 
-@dataclass(frozen=True)
-class Model:
-    """What a published configuration says of a model's rotation.
+NEW = "#B2182B"  # an angle that training never showed
 
-    Attributes:
-        head_dim: how many dimensions of a head are turned.
-        base: of the angles.
-        trained: how many positions training has shown before any stretching.
-        length: how many it is meant to read.
+
+def hands() -> Live:
+    """Eight pairs of a head of 128 as clocks: the angles that 4,096 positions have shown, and the hand at the end."""
+    head_dim, trained = 128, 4096
+    figure = canvas(8, 4.3)
+    moving = {}
+    speeds = angles(ONE, head_dim)
+    pairs = [0, 16, 32, 44, 48, 52, 57, 63]
+    for place, (pair, panel) in enumerate(zip(pairs, figure.subplots(2, 4).flat)):
+        panel.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal")
+        panel.axis("off")
+        for spine in panel.spines.values():
+            spine.set_visible(False)
+        shown = min(360.0, math.degrees(speeds[pair] * (trained - 1)))
+        panel.add_patch(Circle((0, 0), 1, facecolor="white", edgecolor=GREY, linewidth=0.8))
+        panel.add_patch(Wedge((0, 0), 1, 0, shown, facecolor="#E6DDB8", edgecolor="none"))
+        (moving[f"hand {place}"],) = panel.plot([], [], color=TURNED, linewidth=2.5, solid_capstyle="round")
+        moving[f"name {place}"] = panel.set_title(" ")
+    figure.suptitle(" ")
+    moving["readout"] = figure.suptitle(" ")
+    seen = speeds * (trained - 1)
+
+    def update(power: float) -> None:
+        length = round(2**power)
+        ends = speeds * (length - 1)
+        lost = (seen < TURN) & (ends % TURN > seen * (1 + 1e-9))
+        for place, pair in enumerate(pairs):
+            angle, turns = ends[pair].item(), ends[pair].item() / TURN
+            hand, name = moving[f"hand {place}"], moving[f"name {place}"]
+            hand.set_data([0, 0.92 * math.cos(angle)], [0, 0.92 * math.sin(angle)])
+            hand.set_color(NEW if lost[pair] else TURNED)
+            hand.set_linestyle("--" if lost[pair] else "-")
+            name.set_text(f"pair {pair}: {turns:,.{0 if turns >= 10 else 2}f} turns")
+        moving["readout"].set_text(
+            f"The last of {length:,} tokens: {int(lost.sum())} of 64 hands stand where no training text took them"
+        )
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "power": slider("tokens, 2 to the power", 9.0, 17.0, value=12.0, step=0.25, stops=range(9, 18))
+        },
+        alt="Eight of the 64 pairs of a head as clocks, from the fastest to the slowest. The angles that a training text of "
+        "4,096 tokens shows are shaded: the whole dial for fast pairs, a sector for slow ones. A hand stands at the "
+        "angle of the last token; it is dashed and red where training never showed it.",
+    )
+
+
+def dilution(weights: Tensor | None = None, lengths: Sequence[int] = (32, 256, 1024, 4096, 16_384)) -> Live:
+    """The weight on one token, as more and more competitors stand at distances that training has shown.
+
+    Args:
+        weights: (lengths, seeds); made up unless given.
+        lengths: of the texts.
     """
+    if weights is None:
+        weights = torch.linspace(1, 0.5, len(lengths))[:, None].expand(-1, 2)
+    figure = canvas(8, 3.3)
+    panel = figure.subplots()
+    panel.set_xscale("log", base=2)
+    panel.set(xlim=(lengths[0] * 0.8, lengths[-1] * 1.25), ylim=(0, 1.05), xlabel="tokens in the text")
+    panel.set_ylabel("weight on the token three back")
+    panel.set_xticks(lengths, [f"{length:,}" for length in lengths])
+    panel.minorticks_off()
+    lines = [
+        panel.plot([], [], "o-", color=TURNED, alpha=0.6, linewidth=1.2, markersize=4)[0] for _ in weights.T
+    ]
+    readout = panel.set_title(" ")
 
-    head_dim: int
-    base: float
-    trained: int
-    length: int
+    def update(place: int) -> None:
+        for line, seed in zip(lines, weights.T.tolist()):
+            line.set_data(lengths[: place + 1], seed[: place + 1])
+        competitors = f"{lengths[place] - 1:,} competitors, all at trained distances"
+        readout.set_text(f"{competitors}: weight {weights[place].mean():.2f}, the mean of the seeds")
 
-
-MODELS = {
-    "GPT-NeoX 20B": Model(24, 10_000.0, 2048, 2048),
-    "Llama 2": Model(128, 10_000.0, 4096, 4096),
-    "DeepSeek V3": Model(64, 10_000.0, 4096, 163_840),
-    "Llama 3.1": Model(128, 500_000.0, 8192, 131_072),
-    "Qwen 2.5": Model(128, 1_000_000.0, 32_768, 131_072),
-    "Gemma 3 270M": Model(256, 1_000_000.0, 32_768, 32_768),
-}
+    return Live(
+        figure,
+        update,
+        moving={f"seed {n}": line for n, line in enumerate(lines)} | {"readout": readout},
+        controls={"place": slider("length, short to long", 0, len(lengths) - 1)},
+        alt="The weight of the better head on the token three back against the number of tokens in the text, one line a "
+        "seed; every competitor stands at a distance that training has shown. The lines grow with the slider.",
+    )
 
 
 def shares_by_position(
@@ -125,59 +189,133 @@ def needles(
     distances: Sequence[int] = (8, 31, 240),
     *,
     trained: int = 32,
+    short: Mapping[str, Mapping[str, Tensor]] | None = None,
+    guessing: Mapping[str, float] | None = None,
 ) -> Live:
-    """How often each encoding finds a fact, against how far away it stands, for two tasks.
+    """How often each encoding finds a fact: in a text as long as those of training, and further and further back.
 
     Args:
         found: task → encoding → share of right answers, (seeds, distances); made up unless given.
         distances: where the facts stood.
         trained: distances below this one stood in training texts.
+        short: task → encoding → share in texts of the trained length, (seeds,).
+        guessing: task → share that a guess finds.
     """
     if found is None:
         made_up = torch.linspace(1, 0.2, len(distances)).expand(2, -1)
         found = {"recall": {"rotary": made_up}, "the newest": {"none": made_up / 2}}
-    figure = canvas(8, 4.3)
+    short = short or {task: {name: share[:, 0] for name, share in row.items()} for task, row in found.items()}
+    figure = canvas(8, 4.2)
     panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
-    moving, means = {}, {}
+    moving, means, before = {}, {}, distances[0] / 1.9
     for panel, (task, curves) in zip(panels, found.items()):
         panel.set_xscale("log", base=2)
-        panel.set(
-            xlim=(distances[0] * 0.85, distances[-1] * 1.2), ylim=(0, 1.04), xlabel="distance (positions)"
+        panel.set(xlim=(before * 0.7, distances[-1] * 5.5), ylim=(0, 1.06), title=task)
+        panel.set_xlabel("distance of the fact in a text of 256 tokens")
+        panel.axvspan(distances[0] * 0.8, trained, color=SEEN, linewidth=0)
+        close = {after for one, after in zip(distances, distances[1:]) if after < 1.6 * one}
+        panel.set_xticks(
+            [before, *distances], ["text\nof 32", *("" if each in close else str(each) for each in distances)]
         )
-        panel.axvspan(1, trained, color=SEEN, linewidth=0)
-        panel.set_xticks(distances, [str(distance) for distance in distances])
         panel.minorticks_off()
+        if guessing:
+            panel.axhline(guessing[task], color=GREY, linewidth=1, linestyle=":")
+            panel.text(before * 0.75, guessing[task] + 0.015, "a guess", color=GREY, fontsize=9)
         for name, shares in curves.items():
             colour, line = STYLES[name]
             means[task, name] = shares.mean(0)
-            panel.plot(
-                distances, means[task, name].numpy(), color=colour, linestyle=line, linewidth=1.8, label=name
+            panel.plot([before], [short[task][name].mean()], "o", color=colour, mfc="none", markersize=6)
+            (moving[f"{task}, {name}"],) = panel.plot(
+                [], [], color=colour, linestyle=line, marker="o", markersize=3.5, linewidth=1.8
             )
-        (moving[f"{task}, here"],) = panel.plot([], [], color="black", linewidth=1, linestyle=":")
-        (moving[f"{task}, means"],) = panel.plot([], [], "o", color="black", markersize=4)
-        moving[f"{task}, readout"] = panel.set_title("\n\n\n ")
-    panels[0].set_ylabel("share right, mean of the seeds")
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(found["recall"])
-    )
+            moving[f"{task}, {name}, end"] = panel.text(0, 0, " ", color=colour, va="center", fontsize=9)
+    panels[0].set_ylabel("share found, mean of the seeds")
 
     def update(place: int) -> None:
         for task, curves in found.items():
-            moving[f"{task}, here"].set_data([distances[place]] * 2, [0, 1.04])
-            here = {name: means[task, name][place].item() for name in curves}
-            moving[f"{task}, means"].set_data([distances[place]] * len(here), list(here.values()))
-            parts = [f"{name} {share:.2f}" for name, share in here.items()]
-            lines = [", ".join(parts[start : start + 3]) for start in range(0, len(parts), 3)]
-            moving[f"{task}, readout"].set_text("\n".join([f"{task}, {distances[place]} back", *lines]))
+            ends = {name: means[task, name][place].item() for name in curves}
+            for name, level in _apart(ends).items():
+                mean = means[task, name][: place + 1].tolist()
+                moving[f"{task}, {name}"].set_data(distances[: place + 1], mean)
+                moving[f"{task}, {name}, end"].set_position((distances[place] * 1.15, level))
+                moving[f"{task}, {name}, end"].set_text(f"{name} {mean[-1]:.2f}")
 
     return Live(
         figure,
         update,
         moving=moving,
-        controls={"place": slider("distance, near to far", 0, len(distances) - 1, value=len(distances) - 1)},
+        controls={"place": slider("distance, near to far", 0, len(distances) - 1)},
         alt=f"Share of facts found against their distance, one panel a task ({' and '.join(found)}), one line an "
-        f"encoding: {', '.join(next(iter(found.values())))}. Distances below {trained}, which stood in training texts, "
-        "are shaded. A dotted line marks the chosen distance, and the shares there stand above.",
+        f"encoding: {', '.join(dict.fromkeys(name for row in found.values() for name in row))}. Rings at the left are "
+        f"the shares in texts of the trained length. Distances below {trained}, which stood in training texts, are "
+        "shaded, and a dotted line marks what a guess finds. The lines grow with the slider, and their values stand at "
+        "their ends.",
+    )
+
+
+def _apart(heights: Mapping[str, float], least: float = 0.065) -> dict[str, float]:
+    """Heights for names that should stand at these heights and not on each other, from 0.03 to 1.02."""
+    levels, above, below = {}, 1.02 + least, 0.03 - least
+    for name in sorted(heights, key=heights.get, reverse=True):
+        above = levels[name] = min(heights[name], above - least)
+    for name in reversed(levels):
+        below = levels[name] = max(levels[name], below + least)
+    return levels
+
+
+def worth(
+    rows: Mapping[str, Sequence[Tensor]] | None = None, tuned: Mapping[str, Sequence[Tensor]] | None = None
+) -> Live:
+    """What each method finds far away and near by in a long text, and what it costs in a short one, a dot a seed.
+
+    Args:
+        rows: method → shares for recall far away, the newest far away, the newest near by, and the newest in short
+            texts, each (seeds,); made up unless given.
+        tuned: the same after a few steps of training; as `rows` unless given.
+    """
+    columns = (
+        "recall\n240 back in 256",
+        "the newest\n64 to 240 back",
+        "the newest\n8 and 16 back",
+        "the newest\nin texts of 32",
+    )
+    guesses = (1 / 12, 0.5, 0.5, 0.5)
+    rows = {"made up": [torch.tensor([0.4, 0.5])] * 4} if rows is None else rows
+    tuned = {name: [share / 2 for share in row] for name, row in rows.items()} if tuned is None else tuned
+    names = list(rows)
+    figure = canvas(8, 0.9 + 0.34 * len(names))
+    panels = figure.subplots(1, 4, sharey=True)
+    moving = {}
+    for number, (panel, column) in enumerate(zip(panels, columns)):
+        panel.set(xlim=(-0.04, 1.04), ylim=(len(names) - 0.5, -0.5), title=column)
+        panel.set_yticks(range(len(names)), names)
+        panel.set_xticks([0, 0.5, 1])
+        panel.grid(axis="y", color=PALE, linewidth=0.8)
+        panel.tick_params(length=0)
+        panel.axvline(guesses[number], color=GREY, linewidth=1, linestyle=":")
+        (moving[f"other {number}"],) = panel.plot([], [], "o", color=PALE, markersize=6)
+        (moving[f"shown {number}"],) = panel.plot([], [], "o", color=TURNED, markersize=6, alpha=0.7)
+    moving["readout"] = figure.supxlabel(" ")
+
+    def update(steps: str) -> None:
+        now, other = (rows, tuned) if steps == "untuned" else (tuned, rows)
+        for number in range(4):
+            for name, table in (("other", other), ("shown", now)):
+                shares = [table[row][number] for row in names]
+                moving[f"{name} {number}"].set_data(
+                    torch.cat(shares),
+                    torch.repeat_interleave(torch.arange(len(names)), torch.tensor([len(s) for s in shares])),
+                )
+        moving["readout"].set_text(f"share found, a dot a seed; dotted, a guess; {steps}")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={"steps": choice("methods", ["untuned", "20 steps on long texts"])},
+        alt=f"Share of facts found, one row a method ({', '.join(names)}), one dot a seed, in four panels: recall far away, "
+        "the newest far away, the newest near by in a long text, and the newest in short texts. Dotted lines mark what a "
+        "guess finds. The other choice stands behind in grey.",
     )
 
 
@@ -223,22 +361,22 @@ def stretching() -> Live:
     ends.plot(pairs, turns, color=GREY, linewidth=1, linestyle=":", label="end of the training texts")
     ends.axhline(1, color=GREY, linewidth=0.6)
     (end,) = ends.plot([], [], "o", color=TURNED, markersize=3, label="end of the longer text")
-    (new,) = ends.plot(
-        [], [], "x", color="#D55E00", markersize=5, label="an angle that training never showed"
-    )
-    ends.legend(loc="upper right")
+    (new,) = ends.plot([], [], "x", color=NEW, markersize=5, label="an angle that training never showed")
+    ends.legend(loc="lower left")
     slowed.set_yscale("log", base=2)
     slowed.set(xlim=(-1, 64), ylim=(1 / 48, 1.3), xlabel="pair i")
     slowed.set_ylabel("speed / trained speed", labelpad=0)
     slowed.set_yticks([1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32], ["1", "1/2", "1/4", "1/8", "1/16", "1/32"])
     slowed.minorticks_off()
+    others = {name: slowed.plot([], [], color=PALE, linewidth=1.5)[0] for name in METHODS}
     (speed,) = slowed.plot([], [], "o-", color=TURNED, markersize=3, linewidth=1)
     left, right = ends.set_title(" "), slowed.set_title(" ")
 
     def update(method: str, scale: int) -> None:
-        ratio = METHODS[method](ONE, head_dim, scale=float(scale), trained_length=trained) / angles(
-            ONE, head_dim
-        )
+        for name, line in others.items():
+            stretched = METHODS[name](ONE, head_dim, scale=float(scale), trained_length=trained)
+            line.set_data(pairs, stretched / angles(ONE, head_dim))
+        ratio = torch.as_tensor(others[method].get_ydata())
         there = turns * ratio * scale
         unseen = (turns < 1) & (there > turns * (1 + 1e-9))
         end.set_data(pairs[~unseen], there[~unseen])
@@ -252,7 +390,8 @@ def stretching() -> Live:
     return Live(
         figure,
         update,
-        moving={"end": end, "new": new, "speed": speed, "left": left, "right": right},
+        moving={f"grey {name}": line for name, line in others.items()}
+        | {"end": end, "new": new, "speed": speed, "left": left, "right": right},
         controls={
             "method": choice("method", list(METHODS)),
             "scale": slider("scale s", 1, 32, unit="times", value=8, stops=[1, 2, 4, 8, 16, 32]),
@@ -260,59 +399,62 @@ def stretching() -> Live:
         alt="A head of 128, base 10,000, trained on 4096 positions. Left, how often every pair has come round at the "
         "end of a text s times longer, on a logarithmic axis; what training has shown is shaded, and pairs that meet "
         "a new angle are crosses. Right, each pair's speed relative to training: 1 as trained, 1/s with PI, and in "
-        "between with the other methods.",
+        "between with the other methods, which stand behind in grey.",
     )
 
 
 def models() -> Live:
-    """For models that are in use, which pairs come round in training and in a longer text."""
-    figure = canvas(8, 3.9)
+    """For models that are in use: how far each pair has turned at the end of a text, and how far in training."""
+    figure = canvas(8, 4)
     panel = figure.subplots()
     panel.set_yscale("log")
-    panel.set(xlim=(-0.02, 1.02), ylim=(3, 2e7), xlabel="pair, from the fastest to the slowest of the head")
-    panel.set_ylabel("wavelength (positions)")
+    panel.set(
+        xlim=(-0.02, 1.02), ylim=(1e-3, 1e5), xlabel="pair, from the fastest to the slowest of the head"
+    )
+    panel.set_ylabel("turns")
     panel.set_xticks([0, 1], ["pair 0", "the last pair"])
-    (seen,) = panel.plot([], [], "o", color=TURNED, markersize=3, label="came round in training")
-    (late,) = panel.plot([], [], "x", color="#D55E00", markersize=5, label="comes round in this text only")
-    (never,) = panel.plot([], [], "o", mfc="none", color=GREY, markersize=4, label="never comes round")
-    (trained,) = panel.plot([], [], color=GREY, linewidth=6, alpha=0.4, label="training texts")
-    (text,) = panel.plot([], [], color="black", linewidth=1.2, linestyle="--", label="this text")
-    panel.legend(loc="upper left")
+    panel.axhline(1, color=GREY, linewidth=0.8)
+    panel.text(0.0, 1.15, "once round", color=GREY, fontsize=9)
+    (seen,) = panel.plot(
+        [], [], "o", color=GREY, markersize=3, label="at the end of T₀ positions, as trained"
+    )
+    (known,) = panel.plot(
+        [], [], "o", color=TURNED, markersize=3, label="at the end of this text, with its method"
+    )
+    (new,) = panel.plot(
+        [], [], "x", color=NEW, markersize=5, label="the same, an angle that T₀ positions don't show"
+    )
+    panel.legend(loc="lower left")
     readout = panel.set_title("\n ")
+    read: dict[str, Rotation] = {name: rotations(config)[0] for name, config in CONFIGURATIONS.items()}
 
-    def update(model: str, power: int) -> None:
-        chosen, length = MODELS[model], 2**power
-        wavelengths = TURN / angles(ONE, chosen.head_dim, base=chosen.base)
-        x = torch.linspace(0, 1, len(wavelengths))
-        met, rest = wavelengths <= chosen.trained, wavelengths > max(length, chosen.trained)
-        for dots_, which in ((seen, met), (late, ~met & ~rest), (never, rest)):
-            dots_.set_data(x[which], wavelengths[which])
-        trained.set_data([-1, 2], [chosen.trained] * 2)
-        text.set_data([-1, 2], [length] * 2)
+    def update(model: str, own: bool, power: int) -> None:
+        chosen, length = read[model], 2**power
+        x = torch.linspace(0, 1, len(chosen.speeds))
+        shown = chosen.trained_speeds * (chosen.before - 1) / TURN
+        there = (chosen.speeds if own else chosen.trained_speeds) * (length - 1) / TURN
+        lost = (shown < 1) & (there > shown * (1 + 1e-9))
+        seen.set_data(x, shown)
+        known.set_data(x[~lost], there[~lost])
+        new.set_data(x[lost], there[lost])
+        times = f"{chosen.method} ×{chosen.scale:g}" if own and chosen.scale != 1 else "angles as trained"
         readout.set_text(
-            f"{model}: {len(x)} pairs, base {chosen.base:,.0f}, trained on {chosen.trained:,}\n"
-            f"in {length:,} positions {int((wavelengths > length).sum())} never complete a turn; "
-            f"{int(met.sum())} met all their angles in training"
+            f"{model}: {len(x)} pairs, base {chosen.base:,.0f}, T₀ = {chosen.before:,}, {times}\n"
+            f"a text of {length:,} tokens: {int(lost.sum())} pairs meet new angles"
         )
 
     return Live(
         figure,
         update,
-        moving={
-            "seen": seen,
-            "late": late,
-            "never": never,
-            "trained": trained,
-            "text": text,
-            "readout": readout,
-        },
+        moving={"seen": seen, "known": known, "new": new, "readout": readout},
         controls={
-            "model": choice("model", list(MODELS)),
-            "power": slider("length, 2 to the power", 9, 20, value=17),
+            "model": choice("model", list(CONFIGURATIONS)),
+            "own": switch("with the method of its configuration", value=True),
+            "power": slider("length, 2 to the power", 9, 18, value=15),
         },
-        alt="The wavelength of every pair of a model's head on a logarithmic axis, from the fastest to the slowest, "
-        "with lines at the trained length and at the length of a text: pairs that came round in training, pairs that "
-        "come round in this text only, and pairs that never do.",
+        alt="How often every pair of a model's head has turned, on a logarithmic axis, from the fastest to the slowest: at "
+        "the end of the positions that it was trained on before stretching, and at the end of a text, with its own "
+        "method or without. Crosses are pairs that meet an angle that those positions don't show.",
     )
 
 
@@ -328,9 +470,7 @@ def bases() -> Live:
     (round_,) = panel.plot(
         [], [], "o", color=TURNED, markersize=3, label="comes round within the training texts"
     )
-    (slow,) = panel.plot(
-        [], [], "x", color="#D55E00", markersize=5, label="does not: a longer text has new angles"
-    )
+    (slow,) = panel.plot([], [], "x", color=NEW, markersize=5, label="does not: a longer text has new angles")
     panel.legend(loc="upper left")
     readout = panel.set_title("\n ")
 
@@ -383,7 +523,7 @@ def card(judged: Mapping[str, Mapping[str, float]] | None = None) -> Live:
         )
         panel.set_xticks(range(part.shape[1]), [name.replace(" ", "\n", 1) for name in ROWS[columns]])
         panel.tick_params(length=0)
-        panel.axhline(len(judged) - 0.5, color="#D55E00", linewidth=2)
+        panel.axhline(len(judged) - 0.5, color=NEW, linewidth=2)
         for (row, column), number in zip(
             torch.cartesian_prod(*map(torch.arange, part.shape)).tolist(), part.flatten()
         ):

@@ -21,6 +21,20 @@ def place_needle(text, distance, key, value):
     return text
 
 
+def reach(speeds, trained_speeds, trained_length):
+    seen = trained_speeds * (trained_length - 1)
+    open_pairs = seen < 2 * math.pi
+    return (seen / speeds)[open_pairs].min().item() if open_pairs.any() else math.inf
+
+
+def read_config(config):
+    size = config.get("head_dim", config["hidden_size"] // config["num_attention_heads"])
+    size = config.get("qk_rope_head_dim", size) * config.get("partial_rotary_factor", 1)
+    scaling = config["rope_scaling"]
+    before = scaling.get("original_max_position_embeddings")
+    return int(size) // 2, round(before * scaling["factor"]) if before else config["max_position_embeddings"]
+
+
 def stretched_base(base, d, scale):
     return base * scale ** (d / (d - 2))
 
@@ -28,9 +42,3 @@ def stretched_base(base, d, scale):
 def left_alone(d, base, trained_length, fast):
     turns = angles(torch.tensor(trained_length), d, base=base) / (2 * math.pi)
     return int((turns > fast).sum())
-
-
-def first_unseen(speeds, trained_speeds, trained_length):
-    seen = trained_speeds * (trained_length - 1)
-    reached = (seen / speeds + 1e-9).floor() + 1  # the first distance beyond
-    return reached.where(seen < 2 * math.pi, torch.tensor(math.inf).double()).min().item()

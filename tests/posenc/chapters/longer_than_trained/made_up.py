@@ -19,7 +19,17 @@ def dots():
 def needles():
     shares = torch.tensor([[1.0, 0.8, 0.3], [0.9, 0.7, 0.2]])
     found = {"rotary": shares, "none": shares / 3}
-    return figures.needles({"recall": found, "the newest": {name: 1 - each for name, each in found.items()}})
+    found = {"recall": found, "the newest": {name: 1 - each for name, each in found.items()}}
+    return figures.needles(found, guessing={"recall": 1 / 12, "the newest": 0.5})
+
+
+def dilution():
+    return figures.dilution(torch.linspace(1, 0.4, 5)[:, None] ** torch.tensor([[1.0, 2.0]]))
+
+
+def worth():
+    rows = {"as trained": 0.2, "PI": 0.6, "NTK": 0.9}
+    return figures.worth({name: [torch.tensor([share, share / 2])] * 4 for name, share in rows.items()})
 
 
 def card():

@@ -72,14 +72,14 @@ def forgets_the_fact(text, distance, key, value):
     return text
 
 
-# --- 5.3 stretched_base
+# --- 5.5 stretched_base
 
 
 def power(exponent):
     return lambda base, d, scale: base * scale ** exponent(d)
 
 
-# --- 5.4 left_alone
+# --- 5.6 left_alone
 
 
 def right_alone(d, base, trained, fast, *, turn=TURN, more=0, pairs=1, slow=False):
@@ -100,16 +100,37 @@ def every_dimension(d, base, trained, fast):
     return sum(trained / (TURN * base ** (2 * i / d)) > fast for i in range(d))
 
 
-# --- 5.5 first_unseen
+# --- 5.3 reach
 
 
-def right_first(
-    speeds, before, trained, *, more=0, all_pairs=False, known=1, turn=TURN, pick=torch.min, allow=1e-9
-):
+def right_reach(speeds, before, trained, *, known=1, turn=TURN, pick=torch.min, by=None):
     seen = before * (trained - known)
-    there = (seen / speeds + allow).floor() + 1 + more
-    there = there if all_pairs else there.where(seen < turn, torch.tensor(math.inf).double())
-    return pick(there).item()
+    still_open = (seen if by is None else by(speeds, trained)) < turn
+    return pick((seen / speeds)[still_open]).item() if still_open.any() else math.inf
+
+
+def rounded(*a):
+    found = right_reach(*a)
+    return found if found == math.inf else math.floor(found) + 1
+
+
+# --- 5.4 read_config
+
+
+def right_config(config, *, size=None, part=True, dims=False, length=None):
+    own = config.get("head_dim", config["hidden_size"] // config["num_attention_heads"])
+    own = config.get("qk_rope_head_dim", own) if size is None else size(config)
+    own = own * config.get("partial_rotary_factor", 1) if part else own
+    scaling, longest = config["rope_scaling"], config["max_position_embeddings"]
+    before, factor = scaling.get("original_max_position_embeddings"), scaling["factor"]
+    made_for = before * factor if before else longest
+    return int(own) // (1 if dims else 2), length(
+        before or longest / factor, longest, factor
+    ) if length else int(made_for)
+
+
+def divided(config):
+    return config["hidden_size"] // config["num_attention_heads"]
 
 
 PLANTED = [
@@ -133,6 +154,7 @@ PLANTED = [
     ("place_needle", needle_with(question=False), "the last token has to ask"),
     ("place_needle", needle_with(spoil=5), "tokens about other keys have changed"),
     ("place_needle", needle_with(off=1), "stands 13 before the question, not 12"),
+    ("place_needle", needle_with(off=-1), "stands 11 before the question, not 12"),
     ("place_needle", needle_with(from_start=True), "counted from the start"),
     ("place_needle", forgets_the_fact, "no fact about the key stands 12 before"),
     ("place_needle", needle_with(asks=True), "the token at the distance asks"),
@@ -163,26 +185,66 @@ PLANTED = [
     ("left_alone", by_logarithm, "-11 with d = 64, base 10000, 8 positions and fast = 32: it is at least 0"),
     ("left_alone", every_dimension, "5 with d = 8, base 16, 4096 positions and fast = 32: it is at least 0"),
     ("left_alone", lambda *a: 3, "3 of 64 pairs, expected those"),
-    ("first_unseen", lambda *a: "32", "it returned a str"),
+    ("reach", lambda *a: "32", "it returned a str"),
+    ("reach", rounded, "don't round"),
     (
-        "first_unseen",
-        partial(right_first, all_pairs=True),
-        "the pairs that have come round in training know every angle",
+        "reach",
+        partial(right_reach, by=lambda speeds, trained: 0 * speeds),
+        "come round in training know every angle",
     ),
-    ("first_unseen", partial(right_first, known=0), "distances 0 to T - 1, not T"),
-    ("first_unseen", partial(right_first, more=-1), "the first new one is the next"),
+    ("reach", partial(right_reach, known=0), "distances 0 to T - 1, not T"),
+    ("reach", partial(right_reach, pick=torch.max), "one pair with a new angle"),
+    ("reach", partial(right_reach, turn=1.0), "after 2π radians, not after 1"),
+    ("reach", partial(right_reach, turn=math.pi), "after 2π, not after π"),
+    ("reach", partial(right_reach, turn=9.0), "it has come round after 2π already"),
+    ("reach", partial(right_reach, by=lambda s, t: s * (t - 1)), "a matter of its trained speed"),
+    ("reach", partial(right_reach, pick=lambda x: x[0]), "the first open pair need not be the first"),
+    ("reach", lambda s, b, t: t - 1.0, "that is what training showed"),
+    ("reach", lambda s, b, t: min(right_reach(s, b, t), 10_000), "return math.inf"),
+    ("reach", lambda s, b, t: 5, "5, expected 31"),
+    ("read_config", lambda config: 64, "it returned 64: return two numbers"),
+    ("read_config", partial(right_config, dims=True), "those are dimensions"),
+    ("read_config", partial(right_config, part=False), "only a part of the head has angles"),
     (
-        "first_unseen",
-        partial(right_first, pick=lambda x: x[x < math.inf].max() if (x < math.inf).any() else x[0]),
-        "one pair with a new angle",
+        "read_config",
+        partial(right_config, size=lambda c: c.get("qk_rope_head_dim", divided(c))),
+        "only where no key says otherwise",
     ),
-    ("first_unseen", partial(right_first, turn=1.0), "after 2π radians, not after 1"),
-    ("first_unseen", partial(right_first, turn=math.pi), "after 2π, not after π"),
-    ("first_unseen", partial(right_first, turn=9.0), "it has come round after 2π already"),
-    ("first_unseen", partial(right_first, allow=0), "29 instead of 30: a quotient that should be whole"),
-    ("first_unseen", lambda s, b, t: t, "that is the trained length"),
-    ("first_unseen", lambda s, b, t: min(right_first(s, b, t), 10_000), "return math.inf"),
-    ("first_unseen", lambda s, b, t: 5, "5, expected 32"),
+    (
+        "read_config",
+        partial(
+            right_config,
+            size=lambda c: c.get("head_dim", divided(c)) + (64 if "qk_rope_head_dim" in c else 0),
+        ),
+        "of DeepSeek's 192 dimensions",
+    ),
+    ("read_config", lambda config: (3, 32_768), "3 pairs, expected 64"),
+    (
+        "read_config",
+        partial(right_config, length=lambda before, longest, factor: before),
+        "before stretching: times the factor",
+    ),
+    (
+        "read_config",
+        partial(right_config, length=lambda before, longest, factor: longest),
+        "how long a text the makers allow",
+    ),
+    (
+        "read_config",
+        partial(right_config, length=lambda before, longest, factor: longest * factor),
+        "the factor counts from T₀",
+    ),
+    (
+        "read_config",
+        lambda c: right_config(
+            c,
+            length=lambda before, longest, factor: (
+                before * (factor if "original_max_position_embeddings" in c["rope_scaling"] else 1)
+            ),
+        ),
+        "that is T₀: times the factor",
+    ),
+    ("read_config", partial(right_config, length=lambda *a: 7), "7 positions, expected 65536"),
 ]
 
 RIGHT = [
@@ -190,6 +252,8 @@ RIGHT = [
     ("place_needle", right_needle),
     ("stretched_base", power(lambda d: d / (d - 2))),
     ("left_alone", right_alone),
-    ("first_unseen", right_first),
-    ("first_unseen", lambda *a: torch.tensor(right_first(*a))),
+    ("reach", right_reach),
+    ("reach", lambda *a: torch.tensor(right_reach(*a))),
+    ("read_config", right_config),
+    ("read_config", lambda config: [*right_config(config)]),
 ]

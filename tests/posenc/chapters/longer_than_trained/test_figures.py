@@ -1,11 +1,13 @@
 """Chapter 5's figures: what they draw is what the subject modules compute, and what configurations say."""
 
+import dataclasses
 import math
 
 import pytest
 import torch
 
 from posenc.chapters.longer_than_trained import figures
+from posenc.chapters.longer_than_trained.configuration import rotations
 from posenc.chapters.longer_than_trained.judging import MEASURED, ROWS
 from posenc.rotary import angles
 from posenc.stretching import interpolated, llama3, ntk, yarn
@@ -55,30 +57,56 @@ def test_the_methods_are_those_of_the_subject_module():
     assert set(by_hand.tolist()) == {1.0, 1 / 8} and (by_hand == 1).sum() == 46
 
 
-@pytest.mark.parametrize("model, power", list(zip(figures.MODELS, (9, 20, 17, 14, 16, 12))))
-def test_every_pair_of_a_model_stands_in_its_class(models, model, power):
-    live = models
-    live.set(model=model, power=power)
-    chosen, length = figures.MODELS[model], 2**power
-    drawn = {name: list(map(float, live.artists[name].get_ydata())) for name in ("seen", "late", "never")}
-    assert sum(map(len, drawn.values())) == chosen.head_dim // 2
-    assert all(wavelength <= chosen.trained for wavelength in drawn["seen"])
-    assert all(chosen.trained < wavelength <= length for wavelength in drawn["late"])
-    assert all(wavelength > max(length, chosen.trained) for wavelength in drawn["never"])
-    assert f"{len(drawn['seen'])} met all their angles" in live.artists["readout"].get_text()
-
-
-@pytest.mark.slow
-def test_gpt_neox_is_what_its_configuration_class_says():
-    transformers = pytest.importorskip("transformers", reason="it comes with the extra `dev`")
-    config = transformers.GPTNeoXConfig()
-    model = figures.MODELS["GPT-NeoX 20B"]
-    part = config.rope_parameters["partial_rotary_factor"]
-    assert model.head_dim == config.hidden_size // config.num_attention_heads * part
-    assert (model.base, model.trained) == (
-        config.rope_parameters["rope_theta"],
-        config.max_position_embeddings,
+@pytest.mark.parametrize("model, power", list(zip(figures.CONFIGURATIONS, (18, 9, 17, 14, 16, 12, 15))))
+@pytest.mark.parametrize("own", [True, False])
+def test_every_pair_of_a_model_stands_where_its_configuration_says(models, model, power, own):
+    models.set(model=model, power=power, own=own)
+    chosen = rotations(figures.CONFIGURATIONS[model])[0]
+    speeds = chosen.speeds if own else chosen.trained_speeds
+    drawn = {name: list(map(float, models.artists[name].get_ydata())) for name in ("known", "new")}
+    assert sorted(drawn["known"] + drawn["new"], reverse=True) == pytest.approx(
+        (speeds * (2**power - 1) / (2 * math.pi)).tolist(), rel=1e-5
     )
+    assert f"{len(drawn['new'])} pairs meet new angles" in models.artists["readout"].get_text()
+    reach = dataclasses.replace(chosen, speeds=speeds).reach
+    assert (len(drawn["new"]) > 0) == (2**power - 1 > reach * (1 + 1e-9))
+
+
+def test_a_hand_is_lost_where_no_training_text_took_it():
+    live = figures.hands()
+    live.set(power=12.0)
+    assert "0 of 64 hands" in live.artists["readout"].get_text()
+    live.set(power=15.0)
+    turns = (2**15 - 1) * angles(ONE, 128) / (2 * math.pi)
+    shown = (4096 - 1) * angles(ONE, 128) / (2 * math.pi)
+    lost = int(((shown < 1) & (turns % 1 > shown)).sum())
+    assert 0 < lost and f"{lost} of 64 hands" in live.artists["readout"].get_text()
+    x, y = live.artists["hand 7"].get_data()
+    assert math.atan2(y[1], x[1]) % (2 * math.pi) == pytest.approx(
+        turns[63].item() % 1 * 2 * math.pi, rel=1e-5
+    )
+    assert live.artists["hand 7"].get_linestyle() == "--" and live.artists["hand 0"].get_linestyle() == "-"
+
+
+def test_lines_grow_with_their_sliders():
+    weights = torch.rand(3, 2)
+    live = figures.dilution(weights, [32, 64, 128])
+    live.set(place=1)
+    assert live.artists["seed 1"].get_ydata() == pytest.approx(weights[:2, 1].tolist())
+    assert "63 competitors" in live.artists["readout"].get_text()
+
+
+def test_the_worth_of_methods_is_drawn_as_measured():
+    rows = {name: [torch.rand(3) for _ in range(4)] for name in ("a", "b")}
+    later = {name: [share / 2 for share in row] for name, row in rows.items()}
+    live = figures.worth(rows, later)
+    for steps, table, other in (("untuned", rows, later), ("20 steps on long texts", later, rows)):
+        live.set(steps=steps)
+        for number in range(4):
+            for artist, shown in (("shown", table), ("other", other)):
+                x, y = live.artists[f"{artist} {number}"].get_data()
+                assert list(x) == pytest.approx(torch.cat([row[number] for row in shown.values()]).tolist())
+                assert list(y) == [0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -107,15 +135,15 @@ def test_the_needle_figure_reads_the_measured_shares():
     found = {
         task: {"none": torch.rand(3, 4), "rotary": torch.rand(3, 4)} for task in ("recall", "the newest")
     }
-    live = figures.needles(found, [4, 8, 16, 100])
+    live = figures.needles(found, [4, 8, 16, 100], guessing={"recall": 1 / 12, "the newest": 0.5})
     assert live.sweep() > 0
     for place in range(4):
         live.set(place=place)
         for task, curves in found.items():
-            means = [share[:, place].mean().item() for share in curves.values()]
-            assert live.artists[f"{task}, means"].get_ydata() == pytest.approx(means)
-            text = live.artists[f"{task}, readout"].get_text()
-            assert f"{(4, 8, 16, 100)[place]} back" in text and f"rotary {means[1]:.2f}" in text
+            for name, share in curves.items():
+                means = share.mean(dim=0)[: place + 1]
+                assert live.artists[f"{task}, {name}"].get_ydata() == pytest.approx(means.tolist())
+                assert live.artists[f"{task}, {name}, end"].get_text() == f"{name} {means[-1]:.2f}"
 
 
 def test_dots_and_shares_draw_what_they_are_given():
