@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from courseware import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,6 +137,7 @@ OF_THE_COURSE = [
 ]
 
 
+@pytest.mark.slow
 def test_the_library_needs_neither_jupyter_nor_matplotlib():
     command = [sys.executable, "-c", BARE % OF_THE_COURSE]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -126,6 +126,7 @@ def starter(request):
     return 51_235
 
 
+@pytest.mark.slow
 def test_limits_hold_without_isolation(place, starter):
     seen = spy(place, False, started_by=starter)
     assert seen["work"] == str(place / "own" / "work")

@@ -39,6 +39,7 @@ def written(claims, **cells):
     return "\n".join(cell.source for cell in page({"01_a.ipynb": chapter(**cells)}, claims).cells)
 
 
+@pytest.mark.slow
 def test_the_stored_page_is_the_one_that_the_chapters_make():
     made = notebooks.normalise(page(verdicts.chapters(), verdicts.read_claims()))
     assert notebooks.text(made) == verdicts.PAGE.read_text(encoding="utf-8"), "run  make notebooks"

@@ -269,6 +269,7 @@ def test_a_page_over_the_limit_fails(tmp_path, monkeypatch, capsys):
     assert "More than 0.001 MB: 01_a.html, index.html" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_figure_stays_in_its_chapter(tmp_path, capsys):
     """Chapters may give one name to two cells, which have nothing to do with each other."""
     figure = picture_cell(example(), id="one")

@@ -79,7 +79,10 @@ def small_text(live: Live) -> dict[str, float]:
     return {item.get_text(): item.get_fontsize() for item in shown if item.get_fontsize() < 9}
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize(
+    "name",  # those of chapter 9 make models
+    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("models_you_use")) for name in FIGURES],
+)
 def test_a_figure(name):
     """It leaves the learner's random numbers alone, is drawn as it is kept, can be read, and every control moves it
     and brings it back."""
@@ -102,6 +105,7 @@ def places(live: Live) -> Iterator[dict]:
             yield {name: both[end]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES if ALL else figure_functions())
 def test_a_moved_figure_is_the_one_that_starts_there(name):
     """What stood there before leaves nothing behind, and nothing that stands still moves."""

@@ -153,6 +153,7 @@ def test_the_steps_that_rise_are_black_and_counted():
         assert live.artists["readout"].get_text().endswith(f"so far: {rises}")
 
 
+@pytest.mark.slow
 def test_the_readout_of_the_amplitude_counts_tokens():
     live = figures.amplitude()
     tokens, encodings = figures.tokens_and_positions()
@@ -175,6 +176,7 @@ def test_the_readout_of_the_amplitude_counts_tokens():
         )
 
 
+@pytest.mark.slow
 def test_a_matrix_that_does_not_separate_shows_it():
     live = figures.amplitude(torch.eye(64, dtype=torch.float64))
     live.set(amplitude=64)

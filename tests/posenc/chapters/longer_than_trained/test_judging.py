@@ -35,6 +35,7 @@ def quick(encoding):
     return judge(encoding, steps=1, seeds=[0])
 
 
+@pytest.mark.slow
 def test_the_exact_rows_tell_blind_relative_and_absolute_apart():
     rows = {name: quick(KNOWN[name]) for name in ("none", "rotary", "sinusoidal", "T5")}
     assert all(tuple(row) == ROWS for row in rows.values())
