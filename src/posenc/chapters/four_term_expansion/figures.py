@@ -155,7 +155,7 @@ def four_panels() -> Live:
         total = sum((term for name, term in terms._asdict().items() if on[name]), torch.zeros_like(term))
         draw("sum", centre(total, visible))
         draw("weights", total.softmax(dim=-1))
-        moving["sum, readout"].set_text(f"embedding std {10**power:.2f}, positions 0.71")
+        moving["sum, readout"].set_text(f"words std {10**power:.2f}, places 0.71")
         moving["weights, readout"].set_text(f"largest weight {total.softmax(dim=-1).max():.2f}")
         if labels != tokens:
             labels[:] = tokens
@@ -433,7 +433,10 @@ def wanted_by_places(own: Tensor, text: str) -> Live:
         figure,
         update,
         moving=moving,
-        controls={"seed": slider("seed", 0, seeds - 1), "head": slider("head", 0, heads - 1)},
+        controls={
+            "seed": slider("seed", 0, seeds - 1, value=min(1, seeds - 1)),
+            "head": slider("head", 0, heads - 1, value=min(2, heads - 1)),
+        },
         alt="The position-with-content term of one head on a passage of help text, places down and characters across, as "
         "two triangular heat maps: with each query's own place, and with the mean place for all. The same vertical "
         "stripes in both mean that all places want the same characters.",
