@@ -444,3 +444,11 @@ def test_positions_can_be_given():
 def test_a_length_like_the_head_is_refused_not_misread():
     with pytest.raises(ValueError, match="try another length"):
         rotation(transformer(rotate=turn()), length=16)
+
+
+@pytest.mark.parametrize("size", [64, 72])
+def test_a_head_of_any_size_is_read_without_a_length(size):
+    """64 places would hide a head of 64: a product of queries and keys looks like one of weights and values."""
+    found = rotation(transformer(width=size, heads=1, rotate=turn("half_split")))
+    assert found.found and found.head_dim == size and found.layout == "half_split"
+    assert found.base == pytest.approx(10_000, rel=2e-3)

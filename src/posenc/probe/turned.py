@@ -96,7 +96,7 @@ def rotation(
     model: nn.Module,
     *,
     layer: int = 0,
-    length: int = 64,
+    length: int | None = None,
     positions: Tensor | None = None,
     tokens: Tensor | None = None,
 ) -> Rotation:
@@ -106,6 +106,7 @@ def rotation(
         model, layer: as in `posenc.probe.scores`.
         length: T, the number of places that are looked at, 0 to T - 1; a pair is seen to turn if it turns visibly
             within them. The slowest pair of base 10⁶ needs 64 in float32; half precision sees fast pairs only.
+            64 unless given, and 72 where a head has 64 dimensions.
         positions: what to pass as position_ids, shape (T,), or (axes, T) for a model that counts along several
             axes. The first is the reference, and neighbours differ by 1 or not at all. The model's own unless given.
         tokens: one text of each; 8 unless given.
@@ -127,13 +128,21 @@ def rotation(
         length = positions.shape[-1]
     if tokens is None:
         tokens = some_tokens(model, min(8, vocabulary(model) // 2))
-    texts = tokens[:, None].expand(-1, length)
-    if positions is not None:
-        if "positions" in inspect.signature(model.forward).parameters:  # the course's own
-            inputs["positions"] = positions
-        else:
-            inputs["position_ids"] = positions[..., None, :].expand(*positions.shape[:-1], len(texts), length)
-    query = attended(model, texts, layer=layer, **inputs).query
+    lengths = (64, 72) if length is None else (length,)
+    for (
+        length
+    ) in lengths:  # as long as a head is large, a text hides which product is that of queries and keys
+        texts = tokens[:, None].expand(-1, length)
+        if positions is not None:
+            if "positions" in inspect.signature(model.forward).parameters:  # the course's own
+                inputs["positions"] = positions
+            else:
+                inputs["position_ids"] = positions[..., None, :].expand(
+                    *positions.shape[:-1], len(texts), length
+                )
+        query = attended(model, texts, layer=layer, **inputs).query
+        if query is not None:
+            break
     name = type(model).__name__
     if query is None or query.ndim != 4:
         raise ValueError(
