@@ -326,6 +326,45 @@ def test_nan_disagrees(model):
     assert found.disagree == ("shift", "far") and "✗ shift" in repr(found)
 
 
+def test_an_agreement_is_true_only_where_all_runs_agree(model):
+    right = agreement(Port(model).calls(), TOKENS)
+    assert right and right.check() is None
+    wrong = agreement(Port(model, mistake="cache from 0").calls(), TOKENS)
+    assert not wrong
+    with pytest.raises(AssertionError, match="steps, chunks, eviction disagree") as report:
+        wrong.check()
+    assert "✗ steps" in str(report.value) and "✓ shift" in str(report.value)
+
+
+def test_an_error_in_one_run_is_its_result_and_the_others_are_made(model):
+    table = torch.zeros(256)
+
+    def at(tokens, start):
+        places = start + torch.arange(tokens.shape[1])
+        table[places]
+        return model(tokens, places)
+
+    found = agreement(Calls(whole=model, at=at), TOKENS)
+    assert found.disagree == ("far",) and found.errors["far"].startswith("IndexError")
+    assert "✗ far         error" in repr(found) and found.differences["shift"] < 1e-4
+    # a model that says how long it is, is not asked for more
+    assert agreement(Calls(whole=model, at=at, longest=256), TOKENS)
+    assert "208 positions on" in repr(agreement(Calls(whole=model, at=at, longest=256), TOKENS))
+    short = agreement(Calls(whole=model, at=at, longest=50), TOKENS)
+    assert set(short.left_out) >= {"shift", "far"} and "50 positions" in repr(short)
+
+
+def test_half_precision_is_given_its_rounding_and_no_more(model):
+    half = copy.deepcopy(model).bfloat16()
+    calls = Calls(whole=half, at=lambda tokens, start: half(tokens, start + torch.arange(tokens.shape[1])))
+    found = agreement(calls, TOKENS)
+    assert not found.disagree and found.differences["shift"] > 1e-3  # more than float32 may
+    as_float = Calls(whole=lambda t: half(t).float(), at=lambda t, start: calls.at(t, start).float())
+    assert agreement(as_float, TOKENS).quiet == found.quiet
+    wrong = Calls(whole=half, at=lambda tokens, start: half(tokens, 2 * torch.arange(tokens.shape[1])))
+    assert agreement(wrong, TOKENS).disagree == ("shift", "far")
+
+
 def huggingface(**options):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
@@ -362,6 +401,39 @@ def hf_calls(model, *, decode_from=None):
         step=step,
         padded=padded,
     )
+
+
+def test_the_calls_of_a_model_of_transformers_are_written():
+    model = huggingface(max_position_embeddings=512)
+    for layer in model.model.layers:  # untrained scores are so small that a wrong place hardly shows
+        layer.self_attn.q_proj.weight.mul_(8)
+        layer.self_attn.k_proj.weight.mul_(8)
+    calls = Calls.of(model)
+    found = agreement(calls, TOKENS)
+    found.check()
+    assert set(found.differences) == {"shift", "far", "steps", "chunks", "padding", "rows", "ragged"}
+    assert found.far == 512 - 48
+    assert agreement(Calls.of(copy.deepcopy(model).bfloat16()), TOKENS)
+
+    def counts_the_padding(tokens, real, cache):
+        places = torch.arange(real.shape[1])[None, -tokens.shape[1] :]
+        behind = cache is not None and places + 4  # decodes as if the padding were text
+        out = model(
+            tokens,
+            attention_mask=real.long(),
+            past_key_values=cache,
+            use_cache=True,
+            position_ids=(real.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
+            if cache is None
+            else behind,
+        )
+        return out.logits, out.past_key_values
+
+    assert agreement(replace(calls, padded_step=counts_the_padding), TOKENS).disagree == ("ragged",)
+    with pytest.raises(TypeError, match="causal head"):
+        agreement(Calls.of(model.model), TOKENS)
+    with pytest.raises(TypeError, match="write its Calls"):
+        Calls.of(Transformer(9, 9))
 
 
 @pytest.mark.slow
