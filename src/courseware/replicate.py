@@ -57,6 +57,11 @@ class Row:
     bound: str
     code: str
 
+    @property
+    def varies(self) -> bool:
+        """Whether it could come out otherwise: its values differ from set to set, by more than rounding."""
+        return self.smallest != self.largest and abs(float(self.largest)) > 1e-9
+
 
 @functools.cache
 def read_table(path: Path = TABLE) -> tuple[Row, ...]:
@@ -100,16 +105,16 @@ def found_again(chapter: str, one: Stored, code: str) -> str:
 
 
 def overview() -> str:
-    """How many claims held in all their sets, under each pace and number of steps; empty where there is no table."""
+    """How many claims that vary held in all their sets, under each pace and number of steps; empty without a table."""
     found: dict[str, list[Row]] = {}
-    for row in sorted(read_table(), key=_changed):
+    for row in sorted(filter(Row.varies.fget, read_table()), key=_changed):
         found.setdefault(_changed(row), []).append(row)
     counts = [
         f"{f'with {changed}' if changed else 'with other seeds'} {sum(row.held == row.sets for row in rows)} of "
         f"{len(rows)} held in all of {max(row.sets for row in rows)} sets"
         for changed, rows in found.items()
     ]
-    return f"Of the measurements in chapters that train, {'; '.join(counts)}." if counts else ""
+    return f"Of the measurements that differ from set to set, {'; '.join(counts)}." if counts else ""
 
 
 def _changed(row: Row) -> str:
@@ -277,10 +282,12 @@ def main(arguments: list[str]) -> int:
             json.loads(file.read_text()) for file, task in wanted.items() if task[0] == path and file.exists()
         ]
         asked = (f"{given.pace:g}", f"{given.steps:g}")
+        cells = {cell.id for cell in chapter.cells}
         made = {  # what the chapter claims no longer goes
             key: row
             for key, row in made.items()
-            if not (row.key.startswith(path.name[:2]) and key[1:] == asked and done)
+            if not row.key.startswith(path.name[:2])
+            or (not (key[1:] == asked and done) and re.split("[/ ]", row.key)[1] in cells)
         }
         for row in rows(path.name[:2], code_of(chapter), done, given.pace, given.steps):
             made[row.key, row.pace, row.steps] = row

@@ -84,7 +84,12 @@ def test_another_pace_has_rows_of_its_own(folder, monkeypatch):
     assert asked == [(1, 1.0, 1.0), (5, 3.0, 1.0)]
     table = replicate.read_table(folder / "table.csv")
     assert [(row.pace, row.steps, row.smallest) for row in table] == [("1", "1", "0.25"), ("3", "1", "0.25")]
+    gone = replicate.Row("01/gone/0", "3", "1", 4, 4, "0.5", "0.6", "< 1", "abc")
+    other = replicate.Row("02/there/0", "3", "1", 4, 4, "0.5", "0.6", "< 1", "abc")
+    replicate.write_table([*table, gone, other], folder / "table.csv")
     assert run(folder, "--sets", "1", "--steps", "4") == 0 and len(asked) == 3
+    table = replicate.read_table(folder / "table.csv")
+    assert gone not in table and other in table and len(table) == 4, "a cell that is gone takes its rows along"
 
 
 def test_parameters_are_set_in_their_cell():

@@ -88,11 +88,13 @@ def test_what_other_seeds_gave_stands_beside_the_claim(monkeypatch):
     assert replicate.found_again("02", stored, "abc") == ""
     fails = replicate.Row("01/cell0/0", "0.333", "1", 4, 1, "0.1", "0.98", "> 0.5", "abc")
     holds = replicate.Row("01/cell0/0", "1", "4", 4, 4, "0.9", "0.98", "> 0.5", "abc")
-    monkeypatch.setattr(replicate, "read_table", lambda: (fails, row, holds))
+    same = replicate.Row("01/cell0/1", "1", "1", 16, 16, "0.5", "0.5", "> 0.4", "abc")
+    rounding = replicate.Row("01/cell0/2", "1", "1", 16, 16, "2.2e-16", "4.4e-16", "< 1e-12", "abc")
+    monkeypatch.setattr(replicate, "read_table", lambda: (fails, row, holds, same, rounding))
     both = "held in 15 of 16 sets, 0.83 to 0.98; with learning rate × 0.333 in 1 of 4"
     assert replicate.found_again("01", stored, "abc") == both
     assert replicate.overview() == (
-        "Of the measurements in chapters that train, with other seeds 0 of 1 held in all of 16 sets; with learning rate "
+        "Of the measurements that differ from set to set, with other seeds 0 of 1 held in all of 16 sets; with learning rate "
         "× 0.333 0 of 1 held in all of 4 sets; with steps × 4 1 of 1 held in all of 4 sets."
     )
 
