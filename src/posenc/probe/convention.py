@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -64,7 +65,7 @@ class Convention:
     depends_on: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
-    probed_to: int | None = None
+    probed_to: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.rotary_dim == -1:
@@ -101,6 +102,39 @@ class Convention:
         before, after = x[..., : self.start], x[..., self.start + self.rotary_dim :]
         return torch.cat([before, turned.to(x.dtype), after], dim=-1)
 
+    @classmethod
+    def from_config(cls, config: Any, *, layer: int | None = None, longest: int = 1024) -> "Convention":
+        """What a configuration of transformers asks for, of one head's part that is turned.
+
+            >>> config = {"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 32, "rope_theta": 500000.0}
+            >>> found = convention(Convention(64, base=10_000.0).rotate, 64)
+            >>> found.differs(Convention.from_config(config))
+            'base 10,000, expected 500,000'
+
+        In a test of your own: `assert not convention(f, 64).differs(Convention.from_config(model.config))`.
+
+        Args:
+            config: the configuration, or the contents of its config.json.
+            layer: which layer, where layers differ.
+            longest: the length of the text, as in `convention`: dynamic and LongRoPE scaling depend on it.
+
+        Raises:
+            ValueError: the model_type or the scaling is not known, a number is missing, or layers differ and none
+                was named.
+        """
+        from posenc.probe.expected import from_config
+
+        return from_config(config, layer=layer, longest=longest)
+
+    def differs(self, expected: "Convention") -> str:
+        """What was read and is not as expected, in words; empty if all is.
+
+        Speeds count, and not what they are called; `precision`, notes and how far it was probed do not.
+        """
+        from posenc.probe.expected import differs
+
+        return differs(self, expected)
+
     def __repr__(self) -> str:
         return ", ".join(self._words()) + "".join(f"; {line}" for line in self._lines())
 
@@ -128,7 +162,7 @@ class Convention:
         if self.base is None and self.direction is None and self.length is None:
             yield "no rotation"
             return
-        yield "base unknown" if self.base is None else f"base {_number(self.base)}"
+        yield "base unknown" if self.base is None else f"base {spoken_number(self.base)}"
         if self.scaling:
             yield self.scaling
         yield {1: "counter-clockwise", -1: "clockwise", None: "direction unknown"}[self.direction]
@@ -138,16 +172,16 @@ class Convention:
             inverse = 1 / self.scale
             whole = self.scale < 1 and abs(inverse - round(inverse, 3)) < 1e-9 * inverse
             named = [name for name, value in _NAMED.items() if abs(self.scale / value - 1) < 1e-6]
-            factor = named[0] if named else _number(self.scale)
-            yield f"positions ÷ {_number(round(inverse, 3))}" if whole else f"positions × {factor}"
+            factor = named[0] if named else spoken_number(self.scale)
+            yield f"positions ÷ {spoken_number(round(inverse, 3))}" if whole else f"positions × {factor}"
         if self.offset is None:
             yield "offset unknown"
         elif self.offset:
-            yield f"offset {'+' if self.offset > 0 else '−'}{_number(abs(self.offset))}"
+            yield f"offset {'+' if self.offset > 0 else '−'}{spoken_number(abs(self.offset))}"
         if self.length is None:
             yield "length unknown"
         elif self.length != 1:
-            yield f"length × {_number(self.length)}"
+            yield f"length × {spoken_number(self.length)}"
         yield self.precision or "precision unknown"
 
     def _lines(self) -> Iterator[str]:
@@ -473,7 +507,7 @@ def _speeds(z: Tensor, positions: Tensor, found: dict, unknown: dict[str, str], 
         if best:
             break
     if best is None:
-        return result | _unexplained(u, speed, shapes, positions, unknown)
+        return result | _unexplained(z, speed, shapes, positions, unknown)
 
     shape, series, base, scale, offset, remarks, (precision, length, rivals) = best
     if base is not None and base < 1:
@@ -577,7 +611,7 @@ def _ramps(size: Tensor, exponents: Tensor, logs: Tensor, weight: Tensor) -> lis
                 "base": math.exp(base),
                 "scale": math.exp(scale),
                 "off": tolerance,
-                "scaling": f"{named}, pairs from {pairs - divided} on divided by {_number(factor)}",
+                "scaling": f"{named}, pairs from {pairs - divided} on divided by {spoken_number(factor)}",
                 "notes": () if kind else ("its ramp is too short to tell llama3 from YaRN",),
             }
         ]
@@ -599,7 +633,7 @@ def _series(shape: dict, speed: Tensor, exponents: Tensor, direction: int) -> It
     scales = [number for number in scales if abs(number / scale - 1) < 2.5e-2]
     bases = [(number, ()) for number in _round_numbers(base, 5e-2, inverses=False)]
     for number in _round_numbers(base ** ((pairs - 1) / pairs), 1e-4, inverses=False)[:1]:
-        note = f"this is base {_number(number)} with the exponent i/(pairs − 1), so that the last pair reaches it"
+        note = f"this is base {spoken_number(number)} with the exponent i/(pairs − 1), so that the last pair reaches it"
         bases.append((number ** (pairs / (pairs - 1)), (note,)))
     bases.append((base, ()))
     for number in scales:
@@ -750,8 +784,9 @@ def _before_rounding(z: Tensor, turn: Tensor, low: torch.dtype) -> float:
     return ((ends[0, -1 - few] + ends[1, few]) / 2).item()
 
 
-def _unexplained(u: Tensor, speed: Tensor, shapes: list, positions: Tensor, unknown: dict[str, str]) -> dict:
+def _unexplained(z: Tensor, speed: Tensor, shapes: list, positions: Tensor, unknown: dict[str, str]) -> dict:
     """No set of round numbers gives these turns: say what is known all the same."""
+    u = z / z.abs()
     if not shapes:
         reason = "its speeds are not the powers of one base, nor those with their slow end divided"
         unknown |= {"base": reason, "scale": reason}
@@ -759,7 +794,9 @@ def _unexplained(u: Tensor, speed: Tensor, shapes: list, positions: Tensor, unkn
         unknown |= dict.fromkeys(("base", "scale"), "no base and scale give these turns at all positions")
     result: dict = {}
     turned = torch.polar(torch.ones(len(positions), len(speed)).double(), positions[:, None] * speed)
-    steady = (u - u[0] * turned).abs().max() < 1e-3
+    parts = torch.view_as_real(z)
+    rounded = any(torch.equal(parts, parts.to(low).double()) for low in LOW.values())
+    steady = (u - u[0] * turned).abs().max() < (0.02 if rounded else 1e-3)
     if steady and (u[0] - 1).abs().max() < 1e-5:
         result["offset"] = 0
     else:
@@ -790,7 +827,7 @@ def _spoken(layout: str | None) -> str:
     return {"half_split": "half-split", None: "unknown"}.get(layout, layout)
 
 
-def _number(value: float) -> str:
+def spoken_number(value: float) -> str:
     """10,000 or 0.25 or 1.2079."""
     if abs(value - round(value)) < 1e-9 * max(1.0, abs(value)) and abs(value) < 1e15:
         return f"{round(value):,}"

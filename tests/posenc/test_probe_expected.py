@@ -1,0 +1,169 @@
+"""Conventions that transformers' configurations ask for, against what transformers' own code does."""
+
+import importlib
+
+import pytest
+import rotations
+import torch
+from rotations import Setting
+
+from posenc.probe import Convention, convention
+from posenc.rotary import angles, rotate
+
+transformers = pytest.importorskip("transformers")
+
+SMALL = {"hidden_size": 128, "num_attention_heads": 2, "num_hidden_layers": 4}
+MODELS = {  # model_type → (the name of its classes, further settings)
+    "llama": ("Llama", {}),
+    "mistral": ("Mistral", {}),
+    "mixtral": ("Mixtral", {}),
+    "qwen2": ("Qwen2", {}),
+    "qwen3": ("Qwen3", {}),
+    "qwen3_moe": ("Qwen3Moe", {}),
+    "gpt_neox": ("GPTNeoX", {}),
+    "gemma": ("Gemma", {}),
+    "gemma2": ("Gemma2", {}),
+    "phi": ("Phi", {}),
+    "phi3": ("Phi3", {"pad_token_id": 0}),
+    "stablelm": ("StableLm", {}),
+    "olmo2": ("Olmo2", {}),
+    "cohere": ("Cohere", {}),
+    "glm": ("Glm", {"pad_token_id": 0}),
+    "gpt_oss": ("GptOss", {}),
+}
+SCALINGS = {
+    "linear": {"rope_type": "linear", "factor": 4.0},
+    "dynamic": {"rope_type": "dynamic", "factor": 4.0},
+    "llama3": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 2048,
+    },
+    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048},
+    "longrope": {
+        "rope_type": "longrope",
+        "factor": 4.0,
+        "original_max_position_embeddings": 2048,
+        "short_factor": [1 + pair / 16 for pair in range(32)],
+        "long_factor": [1 + pair for pair in range(32)],
+    },
+}
+
+
+def theirs(name, config, dtype=torch.float32, layer_type=None):
+    """Their rotation, as their attention calls it."""
+    folder = importlib.import_module(type(config).__module__).__name__.rpartition(".")[0]
+    modeling = importlib.import_module(f"{folder}.modeling_{folder.rpartition('.')[2]}")
+    embedding = getattr(modeling, f"{name}RotaryEmbedding")(config)
+    options = {} if layer_type is None else {"layer_type": layer_type}
+
+    def turned(x, positions):
+        cos, sin = embedding(x, positions[None], **options)
+        cos, sin = cos.to(dtype), sin.to(dtype)
+        size = 2 * cos.shape[-1] if name == "GptOss" else cos.shape[-1]
+        part = modeling.apply_rotary_pos_emb(x[..., :size], x[..., :size], cos, sin)[0]
+        return torch.cat([part, x[..., size:]], dim=-1)
+
+    return turned
+
+
+def configured(kind, scaling=None, base=500_000.0):
+    name, options = MODELS[kind]
+    default = getattr(transformers, f"{name}Config")(**SMALL, **options)
+    rope = {"partial_rotary_factor": default.rope_parameters.get("partial_rotary_factor", 1.0)}
+    rope |= {"rope_type": "default", "rope_theta": base} | (scaling or {})
+    return name, getattr(transformers, f"{name}Config")(**SMALL, **options, rope_parameters=rope)
+
+
+def read(kind, scaling=None, dtype=torch.float32):
+    name, config = configured(kind, scaling)
+    expected = Convention.from_config(config)
+    return convention(theirs(name, config), expected.head_dim, dtype=dtype), expected
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_code_of_transformers_does_what_its_configuration_says(kind):
+    found, expected = read(kind)
+    assert found.differs(expected) == ""
+    assert found == expected, "and they are equal"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("how", SCALINGS)
+def test_scaling_is_what_the_configuration_says_and_is_missed_where_it_was_dropped(how, dtype):
+    scaled, expected = read("llama", SCALINGS[how], dtype)
+    assert scaled.differs(expected) == ""
+    plain, unscaled = read("llama", dtype=dtype)
+    if how != "dynamic":  # up to its length it does nothing
+        assert plain.differs(expected).startswith("the scaling is missing: base 500,000 as it is, expected")
+        assert scaled.differs(unscaled)
+
+
+PLAIN = {"model_type": "llama", "head_dim": 64, "rope_theta": 10_000.0}
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"base": 500_000.0}, "base 500,000, expected 10,000"),
+        ({"direction": -1}, "turns clockwise, expected counter-clockwise"),
+        ({"offset": 1}, "offset +1, expected 0"),
+        ({"rotary_dim": 32}, "turns 32 dimensions from 0 on, expected 64 dimensions from 0 on"),
+        ({"layout": "interleaved"}, "layout interleaved, expected half_split"),
+        ({"length": 1.1}, "vectors × 1.1, expected × 1"),
+        ({"scale": 0.5}, "positions × 0.5, expected × 1"),
+    ],
+)
+def test_one_mistake_is_one_sentence(change, words):
+    wrong = Convention(**{"head_dim": 64} | change)
+    got = convention(wrong.rotate, 64).differs(Convention.from_config(PLAIN))
+    assert words in got and "; " not in got
+
+
+def test_what_cannot_be_read_is_not_called_the_same():
+    expected = Convention.from_config(PLAIN)
+    assert "not readable" in convention(rotations.deaf(Setting(64, 64)), 64).differs(expected)
+    assert "nothing is turned" in convention(lambda x, p: x, 64).differs(expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_positions_that_wrap_are_not_called_the_same(dtype):
+    wrong = convention(lambda x, p: Convention(64).rotate(x, p % 256), 64, dtype=dtype)
+    assert wrong.differs(Convention.from_config(PLAIN))
+    clamped = convention(lambda x, p: Convention(64).rotate(x, p.clamp(max=700)), 64, dtype=dtype)
+    assert clamped.differs(Convention.from_config(PLAIN))
+
+
+def test_layers_that_differ_are_named():
+    config = transformers.SmolLM3Config(**SMALL, pad_token_id=0)
+    with pytest.raises(ValueError, match="pass layer="):
+        Convention.from_config(config)
+    still = Convention.from_config(config, layer=3)
+    assert still.rotary_dim == 0 and not convention(lambda x, p: x, 64).differs(still)
+    assert Convention.from_config(config, layer=0).base == 2_000_000
+    gemma = transformers.Gemma3TextConfig(**SMALL)
+    bases = {gemma.layer_types[i]: Convention.from_config(gemma, layer=i).base for i in range(4)}
+    assert bases["sliding_attention"] == 10_000
+    full = transformers.Gemma3TextConfig(**SMALL, layer_types=["full_attention"] * 4)
+    expected = Convention.from_config(full, layer=2)
+    assert not convention(theirs("Gemma3", full, layer_type="full_attention"), 256).differs(expected)
+    with pytest.raises(ValueError, match="write the Convention"):
+        Convention.from_config({"model_type": "bert"})
+
+
+def test_those_that_turn_neighbours():
+    gptj = transformers.GPTJConfig(n_embd=128, n_head=2, rotary_dim=32)
+    expected = Convention.from_config(gptj)
+    assert (expected.layout, expected.rotary_dim, expected.head_dim) == ("interleaved", 32, 64)
+    assert Convention.from_config(transformers.Llama4TextConfig(**SMALL), layer=0).layout == "interleaved"
+    deepseek = Convention.from_config(transformers.DeepseekV3Config())
+    assert (deepseek.layout, deepseek.head_dim) == ("interleaved", 64)
+
+
+def test_equality_is_of_what_was_read_and_not_of_how_far():
+    def turned(x, positions):
+        return rotate(x, angles(positions, 64))
+
+    assert convention(turned, 64) == convention(turned, 64, longest=128) == Convention(64, "interleaved")
