@@ -21,6 +21,7 @@ from thorough import ALL, thorough
 from posenc.chapters.position_bugs.port import MISTAKES, RIGHT, Port
 from posenc.models import Ensemble, Transformer, train
 from posenc.probe import Calls, Convention, agreement, best_convention, convention, conventions
+from posenc.probe.convention import _reproduced
 from posenc.probe.loss import BASES
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 from posenc.tasks import character_batch, character_loss, character_text
@@ -586,3 +587,31 @@ def test_a_spoiled_checkpoint_is_named_and_repaired_to_the_last_digit(base, spoi
         mended = spoiled(stranger, undo)
         for one, other in zip(model.parameters(), mended.parameters()):
             assert torch.equal(one, other), name
+
+
+@pytest.mark.parametrize(
+    "pairs, pair, factor, dtype",
+    [
+        (128, 60, 1.005, torch.float32),
+        (128, 60, 1.005, torch.bfloat16),
+        (64, 25, 1.004, torch.bfloat16),
+    ],
+)
+def test_one_wrong_pair_of_many_is_not_explained_by_a_precision(pairs, pair, factor, dtype):
+    """What rounding misses is spread over all pairs."""
+    speeds = 10_000.0 ** -(torch.arange(pairs, dtype=torch.float64) / pairs)
+    assert convention(turned(speeds), 2 * pairs, dtype=dtype).base == 10_000
+    speeds[pair] *= factor
+    found = convention(turned(speeds), 2 * pairs, dtype=dtype)
+    assert found.base is None and found.precision is None
+
+
+def test_a_precision_that_loses_nothing_explains_nothing():
+    """float16 holds every whole number up to 2,048."""
+    places = torch.arange(1024).double()
+    series = 10_000.0 ** -(torch.arange(16).double() / 16)
+    turn = torch.polar(torch.ones(1024, 16).double(), places[:, None] * series)
+    assert _reproduced(turn, places, series, 1.0, torch.float16, ("positions",)) is None
+    assert _reproduced(turn, places, series, 1.0, torch.bfloat16, ("positions",)) is None
+    rounded = torch.polar(torch.ones(1024, 16).double(), places[:, None].bfloat16().double() * series)
+    assert _reproduced(rounded, places, series, 1.0, torch.bfloat16, ("positions",)) == 1
