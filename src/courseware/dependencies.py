@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from nbformat import NotebookNode
 
+# Both within one line: an indentation that went on over empty lines would be looked for from each of them anew.
+MAGIC = re.compile(r"^([ \t]*)[%!?].*$", re.MULTILINE)
+STAR = re.compile(r"^[ \t]*(from .* import \*|%run\b)", re.MULTILINE)
 SHOWING = {"print", "display", "claim", "check", "figures"}  # whose calls change nothing
 
 
@@ -76,8 +79,7 @@ def defined(source: str) -> frozenset[str]:
     symbols = table.get_symbols()
     names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
     chosen = re.findall(r"^(\w+) = use\(\"\1\", \1\b", source, re.MULTILINE)
-    stars = re.search(r"^\s*from .* import \*|^\s*%run\b", source, re.MULTILINE)
-    return frozenset((names | set(_changed(tree)) | ({"*"} if stars else set())) - {*chosen})
+    return frozenset((names | set(_changed(tree)) | ({"*"} if STAR.search(source) else set())) - {*chosen})
 
 
 @functools.lru_cache(4096)
@@ -123,7 +125,7 @@ def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
 
 def _python(source: str) -> str:
     """The cell without its magics."""
-    return re.sub(r"^(\s*)[%!?].*$", r"\1pass", source, flags=re.MULTILINE)
+    return MAGIC.sub(r"\1pass", source)
 
 
 def _parsed(source: str) -> tuple[ast.AST, symtable.SymbolTable] | tuple[None, None]:

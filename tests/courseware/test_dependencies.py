@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from nbformat import v4
 
-from courseware.dependencies import defined, needed_cells, used, without_training
+from courseware.dependencies import MAGIC, STAR, defined, needed_cells, used, without_training
 from courseware.notebooks import read
 
 CHAPTERS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("[0-9]*.ipynb"))
@@ -15,6 +15,14 @@ SLIDERS_OF_TRAINED_MODELS = {"stripes"}
 def needs(*sources, graded=None):
     cells = [v4.new_code_cell(source) for source in sources]
     return sorted(needed_cells(cells, [len(cells) - 1] if graded is None else graded))
+
+
+@pytest.mark.parametrize("pattern", [MAGIC, STAR])
+def test_what_a_cell_begins_with_is_looked_for_in_one_line(pattern):
+    """Where an indentation may go on over lines, each of 60,000 empty ones is followed to the end."""
+    found = [match[0] for match in pattern.finditer("\n\n  %run a.py\n\n\n\t%run b.py\n" + "\n" * 60)]
+    assert [text.strip(" \t")[:4] for text in found] == ["%run", "%run"]
+    assert not any("\n" in text for text in found)
 
 
 @pytest.mark.parametrize(
