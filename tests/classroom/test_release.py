@@ -199,7 +199,7 @@ def test_chapters_are_found_by_number():
 
 @chapters
 def test_the_worked_functions_are_a_module_that_passes_every_check(path, monkeypatch, capsys):
-    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", False)
     source = teachers_source(notebooks.read(path), release.hidden_tests(path))
     module = release.worked_solutions(source)
     importlib.import_module(f"posenc.chapters.{path.stem.partition('_')[2]}.exercises")
@@ -290,7 +290,7 @@ def test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_the
 
 @pytest.mark.slow
 def test_in_a_kernel_the_notebook_finds_the_worked_functions(tmp_path, monkeypatch):
-    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", False)
     source = teachers_source(notebooks.read(CHAPTERS[0]), release.hidden_tests(CHAPTERS[0]))
     (tmp_path / "worked_solutions.py").write_text(release.worked_solutions(source))
     choose = 'unpermute = use("unpermute", unpermute, handed_out=True)'

@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +25,10 @@ from torch import Tensor
 from posenc.lesson import progress
 
 HANDED_OUT = "worked_solutions"  # the module that a teacher may put beside an assignment
+try:  # what the process was started with: no cell can change it
+    STRICT = "POSENC_STRICT=1" in Path("/proc/self/environ").read_text(errors="replace").split("\0")
+except OSError:  # no Linux
+    STRICT = os.environ.get("POSENC_STRICT") == "1"
 _COLOURS = {"✓": "\x1b[32m", "✗": "\x1b[31m"}  # green and red, as the page's theme has them
 
 
@@ -211,7 +216,7 @@ def check(name: str, answer: Any) -> None:
     asked = find(name)
     verdict, line = _judge(asked, answer)
     print(verdict, _coloured(verdict, f"{name}{line}"))
-    if not _graded():
+    if not STRICT:
         progress.note(asked.chapter, name, verdict)
     elif verdict != "✓":
         raise AssertionError(f"{name}{line}")
@@ -235,7 +240,7 @@ def use(name: str, answer: Any, *, handed_out: bool = False) -> Any:
     if sign == "✓":
         return answer
     worked = None
-    if not _graded():
+    if not STRICT:
         worked = (_function(HANDED_OUT, name) if sign == "○" else None) if handed_out else asked.worked
     if worked is None:
         return _open(name, answer) if sign == "○" and callable(answer) else answer
@@ -252,10 +257,6 @@ def find(name: str) -> Exercise:
     if name not in _exercises:
         raise KeyError(f"no exercise is called {name!r}; there are {', '.join(_exercises)}")
     return _exercises[name]
-
-
-def _graded() -> bool:
-    return os.environ.get("POSENC_STRICT") == "1"
 
 
 def _function(module: str, name: str) -> Callable | None:

@@ -56,13 +56,13 @@ def test_hints_show_what_they_promise(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_worked_function_passes_its_check_where_marks_are_given(name, monkeypatch, capsys):
-    monkeypatch.setenv("POSENC_STRICT", "1")
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", True)
     assert verdict(capsys, name, as_answer(exercises.find(name).worked)).startswith("✓")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_worked_function_itself_earns_no_tick(name, monkeypatch, capsys):
-    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", False)
     worked = exercises.find(name).worked
     assert verdict(capsys, name, worked) == f"○ {name}: this is the worked solution; run your own cell first"
     assert exercises.use(name, None) is worked

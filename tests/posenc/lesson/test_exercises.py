@@ -1,5 +1,7 @@
 """check and use: one clear line, whatever the answer is."""
 
+import os
+import subprocess
 import sys
 import types
 
@@ -27,7 +29,7 @@ from posenc.lesson.exercises import (
 @pytest.fixture(autouse=True)
 def an_exercise(monkeypatch):
     monkeypatch.setattr(exercises, "_exercises", dict(exercises._exercises))
-    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", False)
 
     @exercise("think", "1 + 1", well_done="so it is.")
     def double_it(answer: Answer) -> None:
@@ -213,10 +215,33 @@ def test_an_answer_says_what_is_wrong_by_raising():
 
 @pytest.mark.parametrize("answer", [stub, lambda x: x, None])
 def test_strict_raises_for_all_but_right_answers(answer, monkeypatch):
-    monkeypatch.setenv("POSENC_STRICT", "1")
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", True)
     check("double_it", lambda x: 2 * x)
     with pytest.raises(AssertionError, match="double_it"):
         check("double_it", answer)
+
+
+SOFTENED = """
+import os
+os.environ["POSENC_STRICT"] = "0"
+from posenc.lesson.exercises import check, exercise, wrong
+os.environ["POSENC_STRICT"] = "0"
+
+@exercise("think")
+def never(answer):
+    wrong("as always")
+
+check("never", print)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="only Linux tells how a process began")
+def test_a_cell_cannot_take_the_strictness_away():
+    given = os.environ | {"POSENC_STRICT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", SOFTENED], env=given, capture_output=True, text=True, check=False
+    )
+    assert "AssertionError: never: as always" in done.stderr
 
 
 def worked_double_it(x):
@@ -261,7 +286,7 @@ def test_under_grading_no_worked_function_takes_the_answers_place(worked, monkey
     def wrong_one(x):
         return x
 
-    monkeypatch.setenv("POSENC_STRICT", "1")
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", True)
     assert use("double_it", wrong_one) is wrong_one
     with pytest.raises(Unanswered, match="needs double_it, which is still open"):
         use("double_it", stub)(21)
@@ -350,7 +375,7 @@ def test_what_was_handed_out_replaces_no_answer_and_no_other_exercise(handed_out
 
 
 def test_where_marks_are_given_nothing_was_handed_out(handed_out, monkeypatch):
-    monkeypatch.setenv("POSENC_STRICT", "1")
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", True)
     with pytest.raises(Unanswered, match="needs double_it, which is still open"):
         use("double_it", stub, handed_out=True)(21)
     assert "worked_solutions" not in sys.modules

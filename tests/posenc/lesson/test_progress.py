@@ -29,7 +29,9 @@ def own(tmp_path, monkeypatch):
     for file, names in (("01_one", ["turn", "shift"]), ("02_two", ["embed"])):
         cells = []
         for name in names:
-            cells.append(v4.new_markdown_cell(f"### Exercise · {name} it · ●○○○○ · 5 min\nWhy.", id=f"exercise-{name}"))
+            cells.append(
+                v4.new_markdown_cell(f"### Exercise · {name} it · ●○○○○ · 5 min\nWhy.", id=f"exercise-{name}")
+            )
             cells.append(v4.new_code_cell("", metadata={"ex": {"id": name, "points": 1}}))
         (folder / f"{file}.ipynb").write_text(json.dumps(v4.new_notebook(cells=cells)))
     (folder / progress.FILE).write_text("{}")
@@ -152,7 +154,7 @@ def turn(x, angle):
 @pytest.fixture
 def noted(own, monkeypatch):
     """What a check notes of chapter, exercise and sign."""
-    monkeypatch.delenv("POSENC_STRICT", raising=False)
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", False)
     notes = []
     monkeypatch.setattr(progress, "note", lambda *note: notes.append(note))
     return notes
@@ -168,7 +170,7 @@ def test_a_check_notes_its_chapter_and_its_sign(noted):
 
 @pytest.mark.parametrize("answer", [turn, lambda x, angle: x])
 def test_grading_remembers_nothing(noted, monkeypatch, answer):
-    monkeypatch.setenv("POSENC_STRICT", "1")
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", True)
     with contextlib.suppress(AssertionError):
         check("turn", answer)
     assert noted == []
