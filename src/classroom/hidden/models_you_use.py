@@ -85,7 +85,7 @@ def norm_parts(answer):
         same = torch.allclose(parts, exchanged.flip(0))
         assert same, f"{here} x and e exchanged do not give the same parts, exchanged"
         nothing = answer(x.clone(), torch.zeros_like(x), weight.clone(), eps)
-        assert nothing[1].abs().max() == 0, f"{here} an e of zeros has a part that is not 0"
+        assert nothing[1].abs().max() < 1e-9, f"{here} an e of zeros has a part that is not 0"
         moved = answer(x + 5, e - 7, weight.clone(), eps)  # LayerNorm forgets both numbers
         assert torch.allclose(moved[0], parts[0]), (
             f"{here} 5 added to x and 7 taken off e change the part of x"

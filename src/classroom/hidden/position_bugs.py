@@ -110,7 +110,7 @@ def repaired(answer):
         before = {name: rows.clone() for name, rows in state.items()}
         new = answer(state, heads)
         here = f"with {heads} heads of {d}"
-        assert type(new) is dict, f"{here} it returned no dict"
+        assert isinstance(new, dict), f"{here} it returned no dict"
         plain = all(type(rows) is torch.Tensor for rows in new.values())
         assert plain, f"{here} the new state holds something that is no tensor, or a Parameter"
         assert all(torch.equal(state[name], rows) for name, rows in before.items()), (
