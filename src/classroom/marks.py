@@ -14,6 +14,7 @@ from pathlib import Path
 
 import latex2mathml.converter
 
+from classroom.submissions import visible
 from courseware import notebooks
 
 FORMULA = re.compile(r"""\$([^$\n<>&"']{1,200})\$""")
@@ -41,9 +42,8 @@ def as_text(points: float | None) -> str:
 
 def why(result: dict) -> str:
     """The reason, or for each exercise without its points what was wrong."""
-    return result["reason"] or "; ".join(
-        f"{exercise_name(name)}: {note}" for name, note in result["notes"].items()
-    )
+    notes = (f"{exercise_name(name)}: {note}" for name, note in result["notes"].items())
+    return visible(result["reason"] or "; ".join(notes))
 
 
 def exercise_name(grade_id: str) -> str:

@@ -48,12 +48,14 @@ def _regular(path: Path) -> bool:
     return stat.S_ISREG(path.lstat().st_mode)
 
 
+def visible(text: str) -> str:
+    """The text with control characters spelled out: a terminal would obey them."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: ascii(found[0])[1:-1], text)
+
+
 def label(path: Path) -> str:
     """A name that can be printed and written: file names may be in any encoding, and fill 255 bytes."""
-    name = unicodedata.normalize("NFC", os.fsencode(path).decode(errors="backslashreplace"))
-    name = re.sub(
-        r"[\x00-\x1f\x7f-\x9f]", lambda found: ascii(found[0])[1:-1], name
-    )  # a terminal would obey it
+    name = visible(unicodedata.normalize("NFC", os.fsencode(path).decode(errors="backslashreplace")))
     return name.encode()[:240].decode(errors="ignore")
 
 

@@ -36,6 +36,15 @@ def test_marks_as_a_table(tmp_path):
     ]
 
 
+def test_no_terminal_obeys_what_an_answer_raised(tmp_path):
+    result = marks.failure({"check_a": 2.0}, "") | {
+        "seconds": 2.0,
+        "notes": {"check_a": "E: \x1b[2J\x9b1m\r✓"},
+    }
+    marks.write_marks(tmp_path / "marks.csv", {"ann": result})
+    assert r"a: E: \x1b[2J\x9b1m\r✓" in (tmp_path / "marks.csv").read_text(encoding="utf-8")
+
+
 def test_a_page_has_the_name_and_a_table_and_is_plain_text():
     graded = {
         "marks": {"check_a": [1.0, 2.0], "check_b": [3.0, 3.0]},
@@ -105,6 +114,7 @@ counts = [marks.write_gradebook(path, template, results())]
 with Gradebook(f"sqlite:///{path}") as book:
     ann = book.find_submission_notebook("01_x", "01_x", "ann")
     ann.grades[0].manual_score = 2.5
+    book.find_submission_notebook("01_x", "01_x", "bob").grades[0].extra_credit = 0.5
     {comment.name: comment for comment in ann.comments}["a"].manual_comment = "nearly"
     book.db.commit()
 late = {"dan": {"marks": {"check_a": [3.0, 3.0]}, "notes": {}, "reason": ""}}
@@ -115,7 +125,7 @@ with Gradebook(f"sqlite:///{path}") as book:
     scores = {s.student.id: s.score for s in book.assignment_submissions("01_x")}
     notebooks = [book.find_submission_notebook("01_x", "01_x", student) for student in scores]
     assert not any(each.needs_manual_grade for notebook in notebooks for each in notebook.grades)
-print(json.dumps([counts, scores, again["ann"]["marks"], again["ann"]["notes"]]))
+print(json.dumps([counts, scores, again["ann"]["marks"], again["ann"]["notes"], again["bob"]["marks"]]))
 """
 
 
@@ -125,7 +135,8 @@ def test_points_and_comments_by_hand_survive(tmp_path, classroom_python):
         [classroom_python, "-W", "ignore", "-c", BOOK, tmp_path], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    counts, scores, marks, notes = json.loads(done.stdout.splitlines()[-1])
-    assert counts == [0, 2, 2]
-    assert scores == {"ann": 2.5, "bob": 2.0, "dan": 3.0}
+    counts, scores, marks, notes, bobs = json.loads(done.stdout.splitlines()[-1])
+    assert counts == [0, 3, 3]
+    assert scores == {"ann": 2.5, "bob": 2.5, "dan": 3.0}
     assert marks == {"check_a": [2.5, 3.0]} and notes == {"check_a": "nearly"}
+    assert bobs == {"check_a": [2.5, 3.0]}, "extra credit counts"

@@ -1,6 +1,7 @@
 """Moodle's and Canvas's zips as they come, zips made to do harm, and what goes back."""
 
 import csv
+import errno
 import io
 import os
 import stat
@@ -162,6 +163,16 @@ def test_a_bomb_that_lies_about_its_size_is_cut_there(tmp_path):
     found = platforms.unpack(path, tmp_path / "out")
     assert (tmp_path / "out" / FOLDER / "a.ipynb").stat().st_size <= 9
     assert "Bad CRC-32" in found.troubles[FOLDER] and not found.faults
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_that_is_full_while_a_zip_is_unpacked_costs_nobody_a_file(tmp_path, monkeypatch, number):
+    def fails(source, target):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(platforms.shutil, "copyfileobj", fails)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        unpack(tmp_path, TWO)
 
 
 def test_a_zip_that_is_larger_than_the_disk_is_refused(tmp_path, monkeypatch):
