@@ -416,7 +416,7 @@ def models() -> Live:
     panel.axhline(1, color=GREY, linewidth=0.8)
     panel.text(0.0, 1.15, "once round", color=GREY, fontsize=9)
     (seen,) = panel.plot(
-        [], [], "o", color=GREY, markersize=3, label="at the end of T₀ positions, as trained"
+        [], [], "o", color=GREY, markersize=3, label="at the end of T₀ positions, before its method"
     )
     (known,) = panel.plot(
         [], [], "o", color=TURNED, markersize=3, label="at the end of this text, with its method"
@@ -453,7 +453,7 @@ def models() -> Live:
             "power": slider("length, 2 to the power", 9, 18, value=15),
         },
         alt="How often every pair of a model's head has turned, on a logarithmic axis, from the fastest to the slowest: at "
-        "the end of the positions that it was trained on before stretching, and at the end of a text, with its own "
+        "the end of the positions that its method counts from, and at the end of a text, with its own "
         "method or without. Crosses are pairs that meet an angle that those positions don't show.",
     )
 
