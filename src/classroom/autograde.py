@@ -47,8 +47,7 @@ class Place:
     course: Path  # nbgrader's folder: the submission and its gradebook; not for the kernel to see
     own: Path  # the kernel's folder: work with the submitted files, home, tmp and run
     user: int  # the kernel's user number, or 0 for the grader's own
-    hide: tuple[str, ...]
-    keep: tuple[str, ...]
+    show: tuple[str, ...]  # what the submission must be able to read beside it
     modules: str  # the folder of the course's package
     isolated: bool  # behind bubblewrap
     python: str
@@ -68,14 +67,16 @@ class RunNeeded(Execute):
     left_out: ClassVar[
         dict[int, str]
     ] = {}  # cells that ended the kernel, or could not be interrupted, and why
-    at: int | None = None  # the cell that runs
+    at: int | None = None  # the cell that runs; none before and after
 
     def preprocess(self, nb, resources):
         graded = [number for number, cell in enumerate(nb.cells) if is_grade(cell) or is_solution(cell)]
         self.needed = needed_cells(nb.cells, graded)
         if RunNeeded.everything:
             self.needed |= {number for number in untrained_cells(nb.cells) if number < max(graded)}
-        return super().preprocess(nb, resources)
+        done = super().preprocess(nb, resources)
+        RunNeeded.at = None
+        return done
 
     def preprocess_cell(self, cell, resources, index):
         if index in RunNeeded.left_out:
@@ -153,13 +154,13 @@ def _kill(process: psutil.Process) -> None:
 def autograde(place: Place, name: str, limits: Limits) -> dict:
     """Grade the submission that lies in place.course.
 
-    Where a name is missing it is run once more with all cells above the last answer but the trainings, and the
+    Where an answer raised it is run once more with all cells above the last answer but the trainings, and the
     better of the two runs counts.
 
     Returns:
         "marks", exercise → [mark, points]; "notes", exercise → why it has no mark; "shown", exercise → the answer and
-        the error; "reason", why nothing was graded, or "". "lacks" says whether a name was missing, "memory" is the
-        peak of its processes in bytes.
+        the error; "reason", why nothing was graded, or "". "raised" says whether an answer did, "memory" is the peak
+        of its processes in bytes.
 
     Where nbgrader fails or no kernel starts, Trouble is raised.
     """
@@ -167,7 +168,7 @@ def autograde(place: Place, name: str, limits: Limits) -> dict:
     watch = Watch(limits, place.own)
     watch.start()
     found = _run(api, name, watch)
-    if found["lacks"]:
+    if found["raised"]:
         RunNeeded.everything = True
         with suppress(Trouble):
             found = max(found, _run(api, name, watch), key=_points)
@@ -180,8 +181,13 @@ def _points(found: dict) -> float:
 
 
 def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
-    """Run and mark it. A cell that ends the kernel or cannot be interrupted is left out the next time."""
+    """Run and mark it. A cell that ends the kernel or cannot be interrupted is left out the next time.
+
+    What breaks the kernel in another way may have come from outside once; the second time it is the submission's.
+    """
+    broken = 0
     while True:
+        fresh(watch.folder / "run")
         RunNeeded.at, watch.reason = None, ""
         done = api.autograde(name, STUDENT)
         if watch.full:
@@ -189,10 +195,13 @@ def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
         if done["success"] or watch.late:
             break
         log, at = f"{done.get('log')}{done.get('error')}", RunNeeded.at
-        ended = re.search("Kernel died|DeadKernelError|CellTimeoutError", log)
-        if at is None or at in RunNeeded.left_out or not (ended or watch.reason):
+        if at is None:
             lines = [line.strip() for line in log.splitlines() if "Error" in line and "Traceback" not in line]
             raise Trouble(lines[-1][:200] if lines else "nbgrader failed")
+        broken += not (watch.reason or re.search("Kernel died|DeadKernelError|CellTimeoutError", log))
+        if broken > 1:
+            watch.reason = "its code broke the kernel in which it ran, twice"
+            break
         stuck = f"it ran longer than {watch.limits.cell_seconds} s and could not be interrupted"
         crashed = "its code ended or crashed the kernel"
         RunNeeded.left_out[at] = watch.reason or (stuck if "CellTimeoutError" in log else crashed)
@@ -201,7 +210,7 @@ def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
         "notes": {},
         "shown": {},
         "reason": "" if done["success"] else watch.reason,
-        "lacks": False,
+        "raised": False,
     }
     with Gradebook(api.coursedir.db_url) as gradebook:
         for cell in gradebook.find_notebook(name, name).grade_cells:
@@ -215,13 +224,19 @@ def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
     return found
 
 
+def fresh(run: Path) -> None:
+    """An empty folder for the next kernel, and no process of the last: what either left may be anything."""
+    workplace.end_below()
+    run.rename(run.with_name(f"run-{time.monotonic_ns()}"))
+    run.mkdir()
+
+
 def _settings(place: Place, limits: Limits) -> Config:
     """nbgrader's settings, and the kernel behind the sandbox instead of the plain one."""
     kernel = {
         "own": str(place.own),
         "user": place.user,
-        "hide": place.hide,
-        "keep": place.keep,
+        "show": place.show,
         "isolated": place.isolated,
         "disk": int(limits.gigabytes * 1e8),
         "python": place.python,
@@ -260,7 +275,7 @@ def _settings(place: Place, limits: Limits) -> Config:
 
 
 def _tell(found: dict, cells: list[dict]) -> None:
-    """Note for each check that failed why, what was answered, and whether a name was missing."""
+    """Note for each check that failed why, what was answered, and whether the answer raised."""
     answers: dict = {}
     for cell in cells:
         role = cell["metadata"].get("nbgrader", {})
@@ -272,11 +287,11 @@ def _tell(found: dict, cells: list[dict]) -> None:
             source, earlier = answers.get(name, ("", []))
             error = earlier[-1] if earlier and errors[-1]["ename"] == "NameError" else errors[-1]
             told = ": ".join(filter(None, [error["ename"], error["evalue"].strip()]))
-            found["lacks"] |= bool(re.search(r"\b(NameError|KeyError)\b", told))
+            judged = error["ename"] in ("AssertionError", "Ended", "CellTimeoutError")
+            found["raised"] |= not judged or ": it raised " in told
             plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error["traceback"]))
             found["shown"][role["grade_id"]] = [source[:20_000], plain[-10_000:]]
-            quiet = error["ename"] in ("AssertionError", "Ended", "CellTimeoutError") and error["evalue"]
-            first = (error["evalue"] if quiet else told).strip().partition("\n")[0][:200]
+            first = (error["evalue"] if judged and error["evalue"] else told).strip().partition("\n")[0][:200]
             found["notes"][role["grade_id"]] = first.removeprefix(f"{name}: ")
 
 

@@ -24,7 +24,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -139,17 +138,13 @@ class Grader:
         source: the teacher's notebook.
         template: the notebook as released, below the folder of a gradebook without marks.
         graded: the folder of the results.
-        hide: what the submissions must not see.
         limits: what one submission may take.
     """
 
-    def __init__(self, source: Path, template: Path, graded: Path, hide: list[Path], limits):
+    def __init__(self, source: Path, template: Path, graded: Path, limits):
         self.name, self.source, self.template = source.stem, source, template
         self.graded, self.limits, self.points = graded, limits, points(template)
         (graded / "results").mkdir(parents=True, exist_ok=True)
-        self.hide = tuple(
-            os.path.realpath(p) for p in [*hide, ROOT, tempfile.gettempdir(), Path.home(), "/dev/shm"]
-        )
         self.isolated = os.environ.get("SANDBOX") != "none"
         if self.isolated and (problem := sandbox.missing()):
             raise ClassroomError(problem)
@@ -161,9 +156,13 @@ class Grader:
             )
 
     def _needs(self) -> list[str]:
-        """What a submission must be able to read, beside its copy of the course: the environment and Python."""
-        python = os.path.realpath(install.PYTHON)
-        return [os.path.realpath(path) for path in (install.VENV, Path(python).parents[1])]
+        """What a submission must be able to read, beside its copy of the course: the environment and Python.
+
+        Python may be installed under several names; of its folder only programs and libraries are needed.
+        """
+        homes = (os.path.realpath(install.PYTHON), f"{sys.base_prefix}/bin/python")
+        python = [str(Path(home).parents[1] / part) for home in homes for part in ("bin", "lib", "lib64")]
+        return [*dict.fromkeys([os.path.realpath(install.VENV), *filter(os.path.isdir, python)])]
 
     def result(self, submission: Submission) -> Path:
         return self.graded / "results" / f"{submission.student}.json"
@@ -243,15 +242,11 @@ class Grader:
 
     def _place(self, autograde, course: Path, own: Path, number: int):
         modules = own.with_name("course")
-        hidden = [
-            path for path in self._needs() if any(path.startswith(f"{folder}/") for folder in self.hide)
-        ]
         return autograde.Place(
             course=course,
             own=own,
             user=FIRST_USER + number if os.geteuid() == 0 else 0,
-            hide=self.hide,
-            keep=(str(own), str(modules), *hidden),
+            show=(str(modules), *self._needs()),
             modules=str(modules),
             isolated=self.isolated,
             python=os.path.join(os.path.realpath(install.VENV), "bin", "python"),
@@ -350,7 +345,7 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     limits = Limits(cell_seconds=given.cell_seconds, seconds=given.seconds, gigabytes=given.gigabytes)
     graded = classroom / "graded" / path.stem
     template = new_template(source, scratch / "template")
-    grader = Grader(source, template, graded, [classroom, folder], limits)
+    grader = Grader(source, template, graded, limits)
     print(kept_from(grader.isolated))
     results = {submission.student: grader.done(submission) for submission in submissions}
     left = [submission for submission in submissions if results[submission.student] is None]

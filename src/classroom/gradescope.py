@@ -82,7 +82,7 @@ def run(folder: Path) -> None:
     submission, _ = submission_at("submission", folder / "submission", source.stem)
     with workplace() as scratch:
         template = grade.new_template(source, scratch / "template")
-        grader = grade.Grader(source, template, scratch / "graded", [], Limits())
+        grader = grade.Grader(source, template, scratch / "graded", Limits())
         print(grade.kept_from(grader.isolated), flush=True)
         ((_, result),) = grader.grade([submission], workers=1)
     if mark(result) is None:

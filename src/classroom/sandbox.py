@@ -1,27 +1,36 @@
 """Start the kernel that runs a submission behind bubblewrap: `python sandbox.py SETTINGS CONNECTION`.
 
-The grader stays outside. Inside there is a read-only system without network, without other processes, with empty
-/run, /tmp, /var/tmp and /dev/shm and empty folders in place of the class's, the other submissions' and the user's
-home. The folder that the code works in is in memory and as large as `disk` allows. Whatever was started ends with it.
-Started as root, it is an ordinary user of its own besides.
+The grader stays outside. Inside there is nothing but what is named here: the system's programs and libraries, the
+environment and the course's package, all read-only, and no network or other processes. Memory that no process would be
+held to account for, keyrings and namespaces of its own are refused. The folder that the code works in is in memory and
+as large as `disk` allows. Whatever was started ends with it. Started as root, it is an ordinary user of its own besides.
 
 Only the standard library, since it runs under the course's Python before anything else.
 """
 
+import errno
 import json
 import os
 import pathlib
+import platform
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 
-EMPTY = ("/run", "/tmp", "/var/tmp")  # /dev is bubblewrap's own, and /dev/shm in it
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/sys/devices/system/cpu")
+SYSTEM += tuple(f"/etc/{name}" for name in ("alternatives", "fonts", "ld.so.cache", "localtime"))
+EMPTY = ("/run", "/tmp", "/var/tmp")  # for what expects them
 # Root becomes an ordinary user inside, since that user may not reach what root has to show; a user stays one.
 SPACES = {
     True: ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
     False: ["--unshare-all", "--cap-drop", "ALL"],
 }
+# Not -m ipykernel_launcher, which a file of that name in the work folder would be.
+LAUNCH = (
+    "import sys; del sys.path[0]; from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
+)
 HOW = (
     "bubblewrap does not work here{}, and without it a submission could read and change what you can. Install it "
     "(Debian and Ubuntu: sudo apt install bubblewrap), or grade in a container that holds nothing else and say so: "
@@ -29,36 +38,79 @@ HOW = (
 )
 
 
-def bubblewrap(own: str, hide: list[str], keep: list[str], disk: int) -> list[str]:
+# What the kernel calls a processor, and the numbers of the system calls that a submission is refused.
+REFUSED = {
+    "x86_64": (
+        0xC000003E,
+        {"add_key": 248, "request_key": 249, "keyctl": 250, "memfd_create": 319, "unshare": 272},
+    ),
+    "aarch64": (
+        0xC00000B7,
+        {"add_key": 217, "request_key": 218, "keyctl": 219, "memfd_create": 279, "unshare": 97},
+    ),
+}
+EVERYWHERE = {
+    "clone3": 435,
+    "memfd_secret": 447,
+}  # without clone3 the C library uses clone, which can be looked into
+CLONE = {"x86_64": 56, "aarch64": 220}
+NEW_USER = 0x10000000  # the flag of clone for a user namespace
+
+
+def call_filter(machine: str) -> bytes:
+    """A program of seccomp's for these processors: what is refused answers that there is no such call."""
+
+    def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
+        return struct.pack("HBBI", code, yes, no, value)
+
+    load, equal, least, has_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
+    name, calls = REFUSED[machine]
+    numbers = [*calls.values(), *EVERYWHERE.values()]
+    program = [step(load, 4), step(equal, name, 0, len(numbers) + 5), step(load, 0)]
+    program += [
+        step(least, 0x40000000, len(numbers) + 3)
+    ]  # the numbers of x32, a second way to the same calls
+    program += [step(equal, number, len(numbers) - at + 2) for at, number in enumerate(numbers)]
+    program += [step(equal, CLONE[machine], 0, 3), step(load, 16), step(has_bit, NEW_USER, 0, 1)]
+    return b"".join([*program, step(answer, 0x00050000 | errno.ENOSYS), step(answer, 0x7FFF0000)])
+
+
+def bubblewrap(own: str, show: list[str], disk: int) -> list[str]:
     """The start of a command line that isolates what follows it.
 
     Args:
         own: the submission's folder: `work` and `home` are copied into memory, `run` is shared with the grader.
-        hide: folders that are empty inside.
-        keep: folders that are there all the same, read-only.
-        disk: bytes that fit into the work folder, and as many into home and the folder for temporary files.
+        show: folders that are there as well, read-only.
+        disk: bytes that fit into the work folder, and as many into home and the folders for temporary files.
     """
     command = ["bwrap", *SPACES[os.geteuid() == 0], "--die-with-parent", "--new-session"]
-    command += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    empty = dict.fromkeys([*filter(os.path.isdir, [*EMPTY, *hide])])
-    for folder in [folder for folder in empty if folder != "/dev/shm" and os.path.realpath(folder) == folder]:
-        command += ["--perms", "0755", "--size", "1000000", "--tmpfs", folder]
-    for folder in [*keep, own]:  # folders on the way that bubblewrap makes by itself are root's alone
-        for above in reversed(pathlib.Path(folder).parents):
-            if any(str(above).startswith(f"{hidden}/") for hidden in empty):
-                command += ["--perms", "0755", "--dir", str(above)]
-    for folder in keep:
-        command += ["--ro-bind", folder, folder]
-    command += ["--perms", "0755", "--dir", own, "--ro-bind", own, f"{own}/given"]
+    command += ["--dev", "/dev", "--perms", "1777", "--size", str(disk), "--tmpfs", "/dev/shm"]
+    command += ["--proc", "/proc"]
+    links = [path for path in SYSTEM if os.path.islink(path) and path.count("/") == 1]
+    there = [path for path in SYSTEM if os.path.exists(path) and path not in links]
+    there += [path for path in show if not path.startswith("/usr/") and path != "/usr"]
+    above = [str(folder) for path in [*there, own] for folder in reversed(pathlib.Path(path).parents[:-1])]
+    for folder in dict.fromkeys(
+        [*above, *EMPTY, own]
+    ):  # those that bubblewrap makes by itself are root's alone
+        command += ["--perms", "0755", "--dir", folder]
+    for path in links:
+        command += ["--symlink", os.readlink(path), path]
+    for path in there:
+        command += ["--ro-bind", path, path]
+    command += ["--ro-bind", own, f"{own}/given"]
     for folder in ("work", "home", "tmp"):
         command += ["--perms", "0777", "--size", str(disk), "--tmpfs", f"{own}/{folder}"]
-    return [*command, "--bind", f"{own}/run", f"{own}/run", "--chdir", f"{own}/work"]
+    command += ["--bind", f"{own}/run", f"{own}/run", "--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*command, "--chdir", f"{own}/work"]
 
 
 def missing() -> str:
     """Why bubblewrap cannot be had here and what to do; empty where it works."""
     if not shutil.which("bwrap"):
         return HOW.format(": it is not installed")
+    if platform.machine() not in REFUSED:
+        return HOW.format(f": the system calls of {platform.machine()} are not known to the course")
     probe = [
         "bwrap",
         *SPACES[os.geteuid() == 0],
@@ -104,7 +156,11 @@ def become(settings: dict, program: list[str]) -> None:
         give(own, settings["user"])
     if isolated:
         fill = 'cp -R "$0/given/work/." "$0/work"; cp -R "$0/given/home/." "$0/home"; exec "$@"'
-        outer = bubblewrap(own, settings["hide"], settings["keep"], settings["disk"])
+        refused, write = os.pipe()
+        os.write(write, call_filter(platform.machine()))
+        os.close(write)
+        os.set_inheritable(refused, True)
+        outer = [*bubblewrap(own, settings["show"], settings["disk"]), "--seccomp", str(refused)]
         command = [*outer, *user(settings["user"]), "sh", "-c", fill, own, *program]
     else:
         command = [*user(settings["user"]), "sh", "-c", 'cd "$0" && exec "$@"', f"{own}/work", *program]
@@ -116,7 +172,7 @@ def become(settings: dict, program: list[str]) -> None:
 def main(settings: str, connection: str, *more: str) -> None:
     with open(settings) as file:
         wanted = json.load(file)
-    become(wanted, [wanted["python"], "-m", "ipykernel_launcher", "-f", connection, *more])
+    become(wanted, [wanted["python"], "-c", LAUNCH, "-f", connection, *more])
 
 
 if __name__ == "__main__":

@@ -67,6 +67,19 @@ ANSWERS = {
         1,
         "a: MemoryError",
     ),
+    "folder in place of the connection": (
+        "def a():\n    import os\n    os.remove('../run/kernel.json')\n    os.mkdir('../run/kernel.json')\n    os._exit(0)",
+        1,
+        "a: its code ended or crashed the kernel",
+    ),
+    "forks": (
+        "def a():\n    import os, time\n    for _ in range(150):\n        os.fork() or time.sleep(600)\n"
+        "    time.sleep(600)",
+        1,
+        "a: it started more than 100 processes",
+    ),
+    "own launcher": (assignment.RIGHT["a"], 3, ""),
+    "list filled by the way": ("def a():\n    return filled[0]()", 3, ""),
     "name in a stray cell": ("def a():\n    return globals()['one']()", 3, ""),
     "own helper module": ("from helper import a", 3, ""),
     "worked solutions imported": (
@@ -90,6 +103,7 @@ ANSWERS = {
 }
 BESIDE = {
     "own helper module": "helper.py",
+    "own launcher": "ipykernel_launcher.py",
     "worked solutions imported": "worked_solutions.py",
     "worked solutions in a package": "worked_solutions/all.py",
 }
@@ -113,6 +127,8 @@ def submit(folder):
             source = source.replace(word, str(place))
         made[name] = assignment.notebook(a=source, b=b)
     made["name in a stray cell"].cells.insert(0, nbformat.v4.new_code_cell("def one():\n    return 1"))
+    for source in ("_ = [filled.append(f) for f in (lambda: 1,)]", "filled = []"):
+        made["list filled by the way"].cells.insert(0, nbformat.v4.new_code_cell(source))
     made["deleted check"] = assignment.notebook(**assignment.RIGHT)
     made["deleted check"].cells.remove(cell(made["deleted check"], "check_a"))
     made["edited check"] = edited = assignment.notebook(a=ANSWERS["wrong"][0], b=b)
@@ -433,7 +449,7 @@ def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest,
 
 def test_a_result_counts_until_submission_or_assignment_change(tmp_path, template):
     source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
-    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    grader = grade.Grader(source, template, tmp_path / "graded", limits=None)
     submission = Submission("ann", notebook)
     source.write_text("1"), notebook.write_text("1")
     assert grader.done(submission) is None
@@ -471,7 +487,7 @@ def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(
     monkeypatch.setattr(grade.install, "VENV", str(closed / "venv"))
     monkeypatch.setattr(grade.os, "geteuid", lambda: 0)
     monkeypatch.setenv("SANDBOX", "none")
-    arguments = tmp_path / "01_x.ipynb", template, tmp_path / "graded", [], None
+    arguments = tmp_path / "01_x.ipynb", template, tmp_path / "graded", None
     with pytest.raises(ClassroomError, match=rf"{closed} is closed to them. Open it \(chmod o\+x {closed}\)"):
         grade.Grader(*arguments)
     closed.chmod(0o701)
@@ -488,7 +504,7 @@ def test_no_jobs_are_refused(jobs, capsys):
 def test_trouble_of_the_machine_is_no_mark_and_tried_again(tmp_path, template):
     source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
     source.write_text("1"), notebook.write_text("1")
-    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    grader = grade.Grader(source, template, tmp_path / "graded", limits=None)
     submission = Submission("ann", notebook)
     result = grader._keep(submission, no_mark(grader.points, "no kernel starts"), time.monotonic())
     assert grader.done(submission) is None and not grader.result(submission).exists()
@@ -522,7 +538,7 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
     monkeypatch.setattr(grade, "lay_out", fails)
     monkeypatch.setattr(install, "PYTHON", sys.executable)
-    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=5))
+    grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=5))
     deep = Submission("bob", None, trouble="Permission denied: secret")
     results = {
         each.student: result for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)
@@ -549,7 +565,7 @@ def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_li
     monkeypatch.setattr(install, "PYTHON", sys.executable)
     clock = SimpleNamespace(monotonic=lambda: 1e9 * mode.exists())  # once it hangs, its time is over
     monkeypatch.setattr(grade, "time", clock)
-    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=SimpleNamespace(seconds=300))
+    grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=300))
     ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)
     assert "its grader died" in result["reason"]
     assert mode.read_text() == "711"
@@ -558,7 +574,7 @@ def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_li
 def test_as_root_each_submission_has_a_user_number_of_its_own(tmp_path, template, monkeypatch):
     source = tmp_path / "01_x.ipynb"
     source.write_text("1")
-    grader = grade.Grader(source, template, tmp_path / "graded", [], limits=None)
+    grader = grade.Grader(source, template, tmp_path / "graded", limits=None)
     places = SimpleNamespace(Place=lambda **values: SimpleNamespace(**values))
     for root, users in ((0, [50_000, 50_001, 50_002]), (1000, [0, 0, 0])):
         monkeypatch.setattr(os, "geteuid", lambda root=root: root)

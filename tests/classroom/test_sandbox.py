@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from classroom import sandbox
 
 SPY = """
-import json, os, socket
+import ctypes, json, os, socket
 def reads(path):
     try:
         return open(path).read()
@@ -31,6 +32,13 @@ def writes(path, size=1):
     except OSError:
         return False
 secret, kept, own = PATHS
+def seen(top):
+    for folder, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if f"{os.path.join(folder, name)}/" not in KNOWN]
+        yield from (os.path.join(folder, name) for name in [*folders, *files])
+def answers(number, *arguments):  # what a system call of this number gives, and what is wrong
+    given = ctypes.CDLL(None, use_errno=True).syscall(number, *arguments)
+    return [given >= 0, os.strerror(ctypes.get_errno()) if given < 0 else ""]
 def filled(folder):
     done = 0
     try:
@@ -60,8 +68,28 @@ print(json.dumps({
     "mounts": os.system("mount -t tmpfs none /mnt 2>/dev/null"),
     "leaves": [path for path in LEAVES if ISOLATED and writes(path)],
     "fills": filled(own + "/work"),
+    "fills shm": filled("/dev/shm") if ISOLATED else 0,
+    "beside": [path for path in seen("/") if not os.path.isdir(path) or os.path.islink(path)] if ISOLATED else [],
+    "calls": {name: answers(*call) for name, call in CALLS.items()},
 }))
 """
+
+# What holds nothing of the class or the teacher: the system, its devices and processes, Python, and what is its own.
+KNOWN = [
+    f"{folder}/"
+    for folder in ("/usr", "/lib", "/proc", "/dev", "/sys/devices/system/cpu", "/etc/alternatives")
+]
+KNOWN += ["/lib32/", "/lib64/", "/bin/", "/sbin/", "/libx32/", "/etc/fonts/"]
+# A keyring's content, the user's own keyring, memory in a file of no folder, and a new user namespace in three ways.
+MACHINES = {
+    "x86_64": {"keyring": [250, 11, -3, 0, 0], "keyring made": [248, b"keyring", b"a", 0, 0, -1]}
+    | {"asked": [249, b"user", b"a", 0, -3], "memory": [319, b"a", 0], "unshare": [272, 0x10000000]}
+    | {"clone": [56, 0x10000011, 0, 0, 0, 0], "clone3": [435, 0, 0]},
+    "aarch64": {"keyring": [219, 11, -3, 0, 0], "keyring made": [217, b"keyring", b"a", 0, 0, -1]}
+    | {"asked": [218, b"user", b"a", 0, -3], "memory": [279, b"a", 0], "unshare": [97, 0x10000000]}
+    | {"clone": [220, 0x10000011, 0, 0, 0, 0], "clone3": [435, 0, 0]},
+}
+CALLS = MACHINES.get(platform.machine(), {})
 
 RUN = "import json, sys; from classroom import sandbox; sandbox.become(json.loads(sys.argv[1]), sys.argv[2:])"
 SOURCES = str(Path(sandbox.__file__).parents[1])
@@ -87,20 +115,28 @@ def spy(place, isolated, *, started_by):
     settings = {
         "own": str(place / "own"),
         "user": 51_234 if root else 0,
-        "hide": [str(place / "hidden"), str(place / "missing")],
-        "keep": [str(place / "hidden" / "kept")],
+        "show": [str(place / "hidden" / "kept")],
         "isolated": isolated,
         "disk": 150_000_000,
         "memory": 1_000_000_000,
         "environment": {"PATH": os.defpath},
     }
     paths = [str(place / "hidden" / "secret"), str(place / "hidden" / "kept" / "text"), str(place / "own")]
-    leaves = [f"{folder}/{place.name}" for folder in ("/run", "/var/tmp", "/dev/shm", "/etc", "/usr")]
+    leaves = [f"{folder}/{place.name}" for folder in ("/run", "/var/tmp", "/dev", "/etc", "/usr", "")]
+    known = [*KNOWN, f"{place}/own/", f"{place}/hidden/kept/"]
+    names = {
+        "PATHS": paths,
+        "ISOLATED": isolated,
+        "LEAVES": leaves,
+        "KNOWN": known,
+        "CALLS": CALLS if isolated else {},
+    }
+    told = "\n".join(f"{name} = {value!r}" for name, value in names.items())
     program = [
         "/usr/bin/python3",
         "-I",
         "-c",
-        SPY.replace("PATHS", repr(paths)).replace("ISOLATED", repr(isolated)).replace("LEAVES", repr(leaves)),
+        told + SPY,
     ]
     other = started_by != os.geteuid()
     user = {"user": started_by, "group": started_by, "extra_groups": []} if other else {}
@@ -151,17 +187,31 @@ def test_bubblewrap_hides_what_is_to_be_hidden(place, starter):
     assert seen["user"] not in (0,)
     assert seen["processes"] <= 4
     assert seen["sockets"] == [["/run"], ["/var/tmp"], ["/tmp", place.name], ["/dev/shm"]]
-    assert not [path for path in seen["leaves"] if path.startswith(("/etc", "/usr"))]
-    assert not [path for path in seen["leaves"] if Path(path).exists()], "what it wrote there went with it"
-    assert 1 <= seen["fills"] < 16, "the work folder takes 150 MB"
+    assert seen["leaves"] == []
+    assert 1 <= seen["fills"] < 16 and 1 <= seen["fills shm"] < 16, "each takes 150 MB"
     assert [path.name for path in (place / "own" / "work").iterdir()] == ["beside.txt"], (
         "nothing is left behind"
     )
 
 
+def test_nothing_is_seen_but_the_system_and_what_is_shown(place, starter):
+    seen = spy(place, True, started_by=starter)
+    system = {"/etc/ld.so.cache", "/etc/localtime", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+    assert {*seen["beside"]} <= system and "/etc/ld.so.cache" in seen["beside"]
+
+
+@pytest.mark.skipif(not CALLS, reason="the numbers of the system calls are those of another processor")
+def test_keyrings_memory_beside_processes_and_namespaces_are_refused(place, starter):
+    seen = spy(place, True, started_by=starter)
+    assert seen["calls"] == {name: [False, "Function not implemented"] for name in CALLS}
+
+
 def test_where_bubblewrap_is_missing_or_fails_it_is_said_how_to_get_it(monkeypatch):
     assert sandbox.missing() == ""
-    monkeypatch.setattr(sandbox, "SPACES", dict.fromkeys((True, False), ["--no-such-option"]))
+    with monkeypatch.context() as other:
+        other.setattr(sandbox.platform, "machine", lambda: "z80")
+        assert "the system calls of z80 are not known" in sandbox.missing()
+    monkeypatch.setattr(sandbox, "SPACES", {True: ["--no-such-option"], False: ["--no-such-option"]})
     assert "does not work here (bwrap: Unknown option" in sandbox.missing()
     monkeypatch.setenv("PATH", "")
     assert "it is not installed" in sandbox.missing() and "sudo apt install bubblewrap" in sandbox.missing()
