@@ -167,3 +167,22 @@ def test_equality_is_of_what_was_read_and_not_of_how_far():
         return rotate(x, angles(positions, 64))
 
     assert convention(turned, 64) == convention(turned, 64, longest=128) == Convention(64, "interleaved")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_rotation_that_reorders_its_dimensions_is_read(dtype):
+    """DeepSeek V3 turns neighbours and puts their first dimensions before all second ones."""
+    deepseek = transformers.models.deepseek_v3.modeling_deepseek_v3
+    config = transformers.DeepseekV3Config(qk_rope_head_dim=32)
+    embedding = deepseek.DeepseekV3RotaryEmbedding(config)
+
+    def turned(x, positions):
+        return deepseek.apply_rotary_pos_emb_interleave(x, x, *embedding(x, positions[None]))[0]
+
+    found = convention(turned, 32, dtype=dtype)
+    assert found.differs(Convention.from_config(config)) == ""
+    assert found.order == (*range(0, 32, 2), *range(1, 32, 2)) and "another order" in repr(found)
+    x = torch.randn(1, 1, 9, 32, generator=torch.Generator().manual_seed(0))
+    places = torch.arange(9)
+    if dtype == torch.float32:
+        torch.testing.assert_close(found.rotate(x, places), turned(x, places), rtol=0, atol=1e-5)

@@ -44,6 +44,8 @@ class Convention:
         precision: where digits are lost, "float32 angles" or "bfloat16 positions" for example.
         scaling: what slows only some of the pairs, in words; "" for nothing.
         speeds: radians a position of each pair, signed, float64, shape (pairs,).
+        order: where each dimension of the result comes from, for a rotation that puts them in another order; () for
+            their own. Where queries and keys both are, no score changes, so `differs` does not look at it.
         depends_on: what else the result depends on, besides the vector and its position.
         notes: what else was seen.
         unknown: field → why it cannot be told.
@@ -62,6 +64,7 @@ class Convention:
     precision: str | None = "float64 angles"
     scaling: str | None = ""
     speeds: Tensor | None = field(default=None, compare=False)
+    order: tuple[int, ...] = ()
     depends_on: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +103,8 @@ class Convention:
         first, second = part.unflatten(-1, shape).unbind(axis)
         turned = torch.stack([first * cos - second * sin, second * cos + first * sin], dim=axis).flatten(-2)
         before, after = x[..., : self.start], x[..., self.start + self.rotary_dim :]
-        return torch.cat([before, turned.to(x.dtype), after], dim=-1)
+        turned = torch.cat([before, turned.to(x.dtype), after], dim=-1)
+        return turned[..., list(self.order)] if self.order else turned
 
     @classmethod
     def from_config(cls, config: Any, *, layer: int | None = None, longest: int = 1024) -> "Convention":
@@ -352,6 +356,12 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     """
     unknown: dict[str, str] = {}
     found: dict = {"unknown": unknown}
+    order = matrices[0].argmax(dim=1)
+    if order.tolist() != sorted(order.tolist()) and torch.equal(
+        matrices[0], torch.eye(head_dim).double()[order]
+    ):
+        found |= {"order": tuple(order.tolist()), "notes": ("it puts the dimensions in another order",)}
+        matrices = matrices[0].mT @ matrices
     away = (matrices - torch.eye(head_dim, dtype=matrices.dtype)).abs().amax(dim=0)  # (out, in)
     dims = (away.amax(dim=1) > _NOISE).nonzero().flatten().tolist()
     if not dims:
