@@ -308,7 +308,7 @@ PLANTED = [
     (
         "mine",
         lambda p, d: p[:, None] * torch.arange(d).double(),
-        "its numbers grow with the position, up to 3.1e+04",
+        "its numbers grow with the position, up to 30,969 at 1,000",
     ),
 ]
 
