@@ -300,16 +300,16 @@ def reach(answer: Answer) -> None:
             (least(seen, seen >= math.pi), "it has come round after 2π, not after π"),
             (least(seen, seen >= 3 * math.pi), "it has come round after 2π already"),
             (
+                least(seen, speeds * (trained - 1) >= TURN),
+                "whether a pair has come round is a matter of its trained speed",
+            ),
+            (
                 least(seen, torch.zeros_like(seen, dtype=torch.bool)),
                 "the pairs that have come round in training know every angle; leave them out",
             ),
             (
                 least(trained_speeds * trained, seen >= TURN),
                 "training on T positions shows the distances 0 to T - 1, not T",
-            ),
-            (
-                least(seen, speeds * (trained - 1) >= TURN),
-                "whether a pair has come round is a matter of its trained speed",
             ),
             (
                 (seen / speeds)[seen < TURN][:1].sum().item(),
