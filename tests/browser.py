@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, Error, Locator, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Error, Locator, Page, Playwright, sync_playwright
 
 from courseware.lab import CONNECTION, UNFOLD
 
@@ -76,10 +76,6 @@ class Control:
             return self.handle.get_attribute("aria-valuetext")
         return self.handle.evaluate("e => e.type === 'checkbox' ? String(e.checked) : e.value")
 
-    def at(self, end: str) -> bool:
-        """Whether a slider is at its min or max."""
-        return self.handle.evaluate("(e, end) => e.ariaValueNow === e.getAttribute('aria-value' + end)", end)
-
     def focus(self) -> None:
         """Let the control take the keys."""
         self.handle.focus()
@@ -93,14 +89,30 @@ class Control:
         for key in keys:
             self.box.page.keyboard.press(key)
 
-    def change(self) -> None:
-        """Give it another value with the keyboard."""
+    def others(self) -> Iterator[str]:
+        """Go with the keyboard to both ends of a slider, to every other option, to another text, and back to where it
+        stands; yields the value at each."""
+        start = self.value
         self.focus()
         if self.kind == "slider":
-            self.press("ArrowLeft" if self.at("max") else "ArrowRight")
+            for key in ("Home", "End", "Home"):
+                self.press(key)
+                yield self.value
+            while self.value != start:
+                self.press("ArrowRight")
+        elif self.kind == "choice":
+            options = self.box.locator("button").all()
+            for option in sorted(options, key=lambda option: option.inner_text() == start):  # its own at last
+                option.focus()
+                self.press("Space")
+                yield self.value
         elif self.kind == "text":
-            self.write(SENTENCES[self.value == SENTENCES[0]])
+            self.write(SENTENCES[start == SENTENCES[0]])
+            yield self.value
+            self.write(start)
         else:
+            self.press("Space")
+            yield self.value
             self.press("Space")
 
     def write(self, words: str) -> None:
@@ -387,7 +399,7 @@ def lab(
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_for(url, server, log)
-        with _delayed(port, delay) as port, sync_playwright() as playwright:
+        with _delayed(port, delay) as port, _playwright() as playwright:
             browser = playwright.chromium.launch_persistent_context(
                 home / "chromium",
                 executable_path=chromium(),
@@ -404,6 +416,21 @@ def lab(
             server.wait(20)
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
+
+
+_running: list[Playwright] = []
+
+
+@contextmanager
+def _playwright() -> Iterator[Playwright]:
+    """The one of this process, which takes no second."""
+    if _running:
+        yield _running[0]
+        return
+    with sync_playwright() as playwright:
+        _running.append(playwright)
+        yield playwright
+    _running.clear()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")  # tests call make themselves
 PARTS = {
     "tests": ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not browser", "tests"],
     "browser": ["-m", "browser", "tests"],
@@ -46,8 +47,9 @@ def main(parts: dict[str, list[str]] = PARTS, folder: Path = HERE.parent) -> int
             report = Path(reports) / "report.xml"
             command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *arguments]
             path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+            environment = {k: v for k, v in os.environ.items() if k not in OF_MAKE} | {"PYTHONPATH": path}
             start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-            status = subprocess.call(command, cwd=folder, env=os.environ | {"PYTHONPATH": path})
+            status = subprocess.call(command, cwd=folder, env=environment)
             after, minutes = resource.getrusage(resource.RUSAGE_CHILDREN), (time.monotonic() - start) / 60
             busy = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 60
             print(f"{name}: {minutes:.1f} minutes, {busy:.1f} of a processor\n", flush=True)

@@ -563,7 +563,10 @@ def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_li
     monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
     monkeypatch.setattr(grade, "lay_out", hangs)
     monkeypatch.setattr(install, "PYTHON", sys.executable)
-    clock = SimpleNamespace(monotonic=lambda: 1e9 * mode.exists())  # once it hangs, its time is over
+    start = iter([0.0])
+    clock = SimpleNamespace(
+        monotonic=lambda: next(start, 1e9 * mode.exists())
+    )  # once it hangs, its time is over
     monkeypatch.setattr(grade, "time", clock)
     grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=300))
     ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)

@@ -22,11 +22,17 @@ STATES = 400  # positions of a figure's controls that a page shows, at most
 FEW, MANY, MORE = 5, 25, 100  # stops of a slider: at least; so that it feels continuous; where there is room
 TILE = 16  # pixels
 COLUMNS = 64  # tiles in a row of their picture
+TILES = 2**16  # of a figure, at most: what 16 bits can number
 WHITE = 0xFFFFFFFF
 
 
-def frames(live: Live) -> dict:
+def frames(live: Live, states: int | None = None) -> dict:
     """What a page needs to move a figure; the figure stays as it is.
+
+    Args:
+        live: the figure.
+        states: the most positions of its controls, STATES unless given. A figure that has more than TILES tiles in
+            them gets half as many.
 
     Returns:
         a dict for JSON. Positions are numbered as itertools.product counts them, the last control fastest.
@@ -43,29 +49,34 @@ def frames(live: Live) -> dict:
         places: for each place of a picture and each position the number of the tile, 16 bits each, deflated, base64.
 
     Raises:
-        ValueError: the controls have more than STATES positions, however few stops their sliders keep.
+        ValueError: the controls have more positions than that, however few stops their sliders keep.
     """
-    values = stops(live)
+    most = states or STATES
+    values = stops(live, most)
     names = list(values)
     start = [live.controls[name].value for name in values]
-    states = [dict(zip(values, state)) for state in itertools.product(*values.values())]
+    positions = [dict(zip(values, position)) for position in itertools.product(*values.values())]
     texts: dict[str, int] = {}
     said, tiles, places = [], {}, []
-    for pixels in live.frames(states):
+    for pixels in live.frames(positions):
         height, width, _ = pixels.shape
         if not places:
             picture = np.full([-(-size // TILE) * TILE for size in (height, width)], WHITE, np.uint32)
             grid = picture.reshape(picture.shape[0] // TILE, TILE, -1, TILE)
-            last, place = np.zeros_like(grid), np.zeros((len(grid), grid.shape[2]), "<u2")
+            last, place = np.zeros_like(grid), np.zeros((len(grid), grid.shape[2]), int)
         picture[:height, :width] = pixels.view(np.uint32)[..., 0]
         for row, column in np.argwhere((grid != last).any(axis=(1, 3))):
             place[row, column] = tiles.setdefault(grid[row, :, column].tobytes(), len(tiles))
+        if len(tiles) > TILES:
+            break
         last[:] = grid
-        places.append(place.ravel().copy())
+        places.append(place.ravel().astype("<u2"))
         said.append(texts.setdefault(says(live), len(texts)))
+    if len(tiles) > TILES:
+        return frames(live, most // 2)
     return {
         "size": [width, height],
-        "start": states.index(dict(zip(values, start))),
+        "start": positions.index(dict(zip(values, start))),
         "controls": [_described(name, live.controls[name], options) for name, options in values.items()],
         "together": [
             [names.index(lock), [names.index(n) for n in locked]] for lock, locked in live.together.items()
@@ -80,16 +91,17 @@ def frames(live: Live) -> dict:
     }
 
 
-def stops(live: Live) -> dict[str, list]:
-    """The values of every control but the text boxes that a page shows, by name, in at most STATES combinations.
+def stops(live: Live, states: int | None = None) -> dict[str, list]:
+    """The values of every control but the text boxes that a page shows, by name, in at most `states` combinations.
 
     Choices and switches keep all; a slider keeps the stops that it declares. Others keep FEW or all their values,
     then up to MANY, then up to MORE, the first slider first, as far as there is room. Sliders that can be locked keep as many as each other,
     at one distance, so that a step of one is a step of the others.
 
     Raises:
-        ValueError: the controls have more than STATES positions, however few stops their sliders keep.
+        ValueError: the controls have more positions, however few stops their sliders keep.
     """
+    states = states or STATES
     controls = {name: c for name, c in live.controls.items() if not isinstance(c, widgets.Text)}
     locked = [set(names) for names in live.together.values()]
     groups = [next((group for group in locked if name in group), {name}) for name in controls]
@@ -98,12 +110,12 @@ def stops(live: Live) -> dict[str, list]:
         for group in groups:
             for most in range(count, FEW - 1, -1):
                 wider = found | {name: _stops(controls[name], most, live) for name in group}
-                if math.prod(map(len, wider.values())) <= STATES:
+                if math.prod(map(len, wider.values())) <= states:
                     found = wider
                     break
-    if math.prod(map(len, found.values())) > STATES:
+    if math.prod(map(len, found.values())) > states:
         raise ValueError(
-            f"more than {STATES} positions, however few stops the sliders keep: {', '.join(controls)}"
+            f"more than {states} positions, however few stops the sliders keep: {', '.join(controls)}"
         )
     return found
 

@@ -11,6 +11,7 @@ from PIL import Image
 
 from courseware.site import frames
 from posenc.lesson.controls import choice, slider, text
+from posenc.lesson.live import Live, canvas
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,19 @@ def test_the_first_slider_gets_the_room(monkeypatch):
 def test_a_slider_keeps_the_stops_that_it_declares():
     live = example(z=slider("z", -2.0, 2.0, value=0.0, step=0.1, stops=[-1.7, 1.3]))
     assert frames.stops(live)["z"] == [-1.7, 0.0, 1.3]
+
+
+def test_a_figure_of_more_tiles_than_can_be_numbered_keeps_fewer_stops(monkeypatch):
+    figure = canvas(3, 2)
+    (dot,) = figure.add_subplot(xlim=(-1, 100), ylim=(-1, 1)).plot([0], [0], "o")
+    controls = {"x": slider("x", 0, 99)}
+    live = Live(figure, lambda x: dot.set_xdata([x]), moving={"dot": dot}, controls=controls, alt="A dot.")
+    whole = frames.frames(live)
+    monkeypatch.setattr(frames, "TILES", 120)
+    found = frames.frames(live)
+    assert 5 <= len(found["says"]) <= len(whole["says"]) / 2
+    assert found["controls"][0]["stops"][-1] == "99"
+    assert not differ(picture(found, found["start"]), pixels(live.png()))
 
 
 def test_a_figure_with_too_many_options_is_refused():
