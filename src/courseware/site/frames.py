@@ -22,7 +22,7 @@ STATES = 400  # positions of a figure's controls that a page shows, at most
 FEW, MANY, MORE = 5, 25, 100  # stops of a slider: at least; so that it feels continuous; where there is room
 TILE = 16  # pixels
 COLUMNS = 64  # tiles in a row of their picture
-TILES = 2**16  # of a figure, at most: what 16 bits can number
+TILES = 10_000  # of a figure, at most: some 400 kB, and no more than 16 bits can number
 WHITE = 0xFFFFFFFF
 
 

@@ -283,9 +283,11 @@ def clocks() -> Live:
             "readout": readout,
         },
         controls={
-            "position": slider("position", 0, length, value=300),
-            "pair": slider("pair i", 0, head_dim // 2 - 1, value=20),
-            "power": slider("base", 1.0, 6.0, unit="power of ten", value=4.0, step=0.5),
+            "position": slider("position", 0, length, value=300, stops=[0, 6, 300, 4096]),
+            "pair": slider("pair i", 0, head_dim // 2 - 1, value=20, stops=[0, 20, 63]),
+            "power": slider(
+                "base", 1.0, 6.0, unit="power of ten", value=4.0, step=0.5, stops=[1.0, 4.0, 6.0]
+            ),
         },
         alt=f"Left, {head_dim // 2} clock hands, one a pair, at one position. Right, the wavelengths of the pairs on a "
         f"logarithmic axis, rising from 2π; those above the dashed line at T = {length} are squares: they never "
@@ -581,9 +583,9 @@ def out_of_step() -> Live:
         update,
         moving={"cosines": cosines, "mean": mean, "peak": peak, "readout": readout},
         controls={
-            "first": slider("from pair", 0, 31, value=0),
-            "last": slider("to pair", 0, 31, value=31),
-            "ahead": slider("key turned by", 0, 64, unit="positions", value=0),
+            "first": slider("from pair", 0, 31, value=0, stops=[0, 16, 31]),
+            "last": slider("to pair", 0, 31, value=31, stops=[0, 31]),
+            "ahead": slider("key turned by", 0, 64, unit="positions", value=0, stops=[0, 64]),
         },
         alt="Thin cosines against the distance, up to five of those of the pairs, and as a thick line the mean over all "
         "chosen pairs. Over all pairs the mean falls, as the cosines get out of step.",
