@@ -71,7 +71,7 @@ class Control:
     def value(self) -> str:
         """The value that the page shows."""
         if self.kind == "choice":
-            return self.box.locator(".mod-active").inner_text()
+            return self.box.locator(".mod-active").text_content()
         if self.kind == "slider":
             return self.handle.get_attribute("aria-valuetext")
         return self.handle.evaluate("e => e.type === 'checkbox' ? String(e.checked) : e.value")
@@ -102,7 +102,7 @@ class Control:
                 self.press("ArrowRight")
         elif self.kind == "choice":
             options = self.box.locator("button").all()
-            for option in sorted(options, key=lambda option: option.inner_text() == start):  # its own at last
+            for option in sorted(options, key=lambda option: option.text_content() == start):  # its own at last
                 option.focus()
                 self.press("Space")
                 yield self.value
@@ -173,6 +173,10 @@ class Notebook:
         self._wait(f"{done} || {ERRORS}.length")
         self._wait("[...document.querySelectorAll('img.widget-image')].every(image => image.naturalWidth)")
         self.settle()
+
+    def unfold(self) -> None:
+        """Show the sections that start folded; what is not shown takes no keys."""
+        self.page.evaluate("window.jupyterapp.commands.execute('notebook:expand-all-headings')")
 
     def errors(self) -> list[str]:
         """The errors among the outputs, one line each."""

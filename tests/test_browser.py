@@ -338,6 +338,7 @@ def test_screenshots_in_both_themes(jupyterlab, tmp_path, theme, dark):
 def chapter(jupyterlab, request) -> Notebook:
     notebook = jupyterlab.open(request.param)
     notebook.run_all()
+    notebook.unfold()
     yield notebook
     notebook.close()
 
