@@ -34,7 +34,7 @@ from posenc.lesson.live import Live
 
 ROOT = NOTEBOOKS.parent
 PAGE = Path(__file__).parent
-LIMIT = 3_000_000  # bytes of a page
+LIMIT = 4_000_000  # bytes of a page: a lesson and its laboratory, some ten figures
 LINES = 12  # of code that a page shows without being asked
 FIRST = "two_positions()"  # makes the figure that stands where the README has a picture
 

@@ -97,10 +97,10 @@ def rectangle() -> Live:
         update,
         moving=moving,
         controls={
-            "x": slider("query's word x", 0, most, value=3),
-            "e": slider("query's place e", 0, most, value=2),
-            "x_asked": slider("key's word x′", 0, most, value=4),
-            "e_asked": slider("key's place e′", 0, most, value=2),
+            "x": slider("query's word x", 0, most, value=3, stops=[0, 1, most]),
+            "e": slider("query's place e", 0, most, value=2, stops=[0, 4, most]),
+            "x_asked": slider("key's word x′", 0, most, value=4, stops=[0, 2, most]),
+            "e_asked": slider("key's place e′", 0, most, value=2, stops=[0, 4, most]),
         },
         alt="A rectangle as high as x + e and as wide as x′ + e′, cut in four: word times word, word times place, place "
         "times word, place times place. Beside it the four areas and their sum, the product of the two sums.",
