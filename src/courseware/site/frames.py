@@ -22,7 +22,8 @@ STATES = 400  # positions of a figure's controls that a page shows, at most
 FEW, MANY, MORE = 5, 25, 100  # stops of a slider: at least; so that it feels continuous; where there is room
 TILE = 16  # pixels
 COLUMNS = 64  # tiles in a row of their picture
-TILES = 10_000  # of a figure, at most: some 400 kB, and no more than 16 bits can number
+TILES = 10_000  # of a figure, if its sliders can keep so few stops: some 400 kB
+NUMBERED = 2**16  # tiles, at most: 16 bits
 WHITE = 0xFFFFFFFF
 
 
@@ -32,7 +33,7 @@ def frames(live: Live, states: int | None = None) -> dict:
     Args:
         live: the figure.
         states: the most positions of its controls, STATES unless given. A figure that has more than TILES tiles in
-            them gets half as many.
+            them gets half as many, where its sliders can keep so few stops.
 
     Returns:
         a dict for JSON. Positions are numbered as itertools.product counts them, the last control fastest.
@@ -52,7 +53,7 @@ def frames(live: Live, states: int | None = None) -> dict:
         ValueError: the controls have more positions than that, however few stops their sliders keep.
     """
     most = states or STATES
-    values = stops(live, most)
+    values, room = stops(live, most), TILES if _can_keep(live, most // 2) else NUMBERED
     names = list(values)
     start = [live.controls[name].value for name in values]
     positions = [dict(zip(values, position)) for position in itertools.product(*values.values())]
@@ -67,12 +68,12 @@ def frames(live: Live, states: int | None = None) -> dict:
         picture[:height, :width] = pixels.view(np.uint32)[..., 0]
         for row, column in np.argwhere((grid != last).any(axis=(1, 3))):
             place[row, column] = tiles.setdefault(grid[row, :, column].tobytes(), len(tiles))
-        if len(tiles) > TILES:
+        if len(tiles) > room:
             break
         last[:] = grid
         places.append(place.ravel().astype("<u2"))
         said.append(texts.setdefault(says(live), len(texts)))
-    if len(tiles) > TILES:
+    if len(tiles) > room:
         return frames(live, most // 2)
     return {
         "size": [width, height],
@@ -118,6 +119,13 @@ def stops(live: Live, states: int | None = None) -> dict[str, list]:
             f"more than {states} positions, however few stops the sliders keep: {', '.join(controls)}"
         )
     return found
+
+
+def _can_keep(live: Live, states: int) -> bool:
+    try:
+        return bool(stops(live, states))
+    except ValueError:
+        return False
 
 
 def says(live: Live) -> str:

@@ -34,7 +34,7 @@ from posenc.lesson.live import Live
 
 ROOT = NOTEBOOKS.parent
 PAGE = Path(__file__).parent
-LIMIT = 4_000_000  # bytes of a page: a lesson and its laboratory, some ten figures
+LIMIT = 3_000_000  # bytes of a page
 LINES = 12  # of code that a page shows without being asked
 FIRST = "two_positions()"  # makes the figure that stands where the README has a picture
 
@@ -42,7 +42,8 @@ FIRST = "two_positions()"  # makes the figure that stands where the README has a
 # What a sentence asks that only a notebook can do; a page leaves such sentences out.
 ASKS = r"Run →|press Enter|\b[Rr]un (the (cell|check|chapter)|it again|them)|replace the `raise`"
 SENTENCE = re.compile(
-    r" *[^\s.!?*](?:[^.!?\n]|\n(?![\n#|*-])|[.!?](?![\s*]|$))*[.!?](?=[\s*]|$)", re.MULTILINE
+    r" *[^\s.!?*](?:[^.!?\n]|\n(?![\n#|*-])|[.!?](?!\*?\)?(?:[\s*]|$)))*[.!?](?:\*?\))?(?=[\s*]|$)",
+    re.MULTILINE,
 )
 
 
@@ -86,6 +87,7 @@ def markdown(source: str) -> str:
     source = SENTENCE.sub(lambda sentence: "" if re.search(ASKS, sentence[0]) else sentence[0], source)
     renderer = Renderer(escape=False, embed_images=True, path=str(ROOT))
     html = MarkdownWithMath(renderer=renderer).render(source)
+    html = html.replace("<th></th>", "<td></td>")  # what is empty is no heading
     return html.replace("<table>", f"{WIDE}<table>").replace("</table>", "</table></div>")
 
 

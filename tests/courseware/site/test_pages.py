@@ -75,7 +75,14 @@ def test_a_page_asks_for_nothing_that_it_cannot_do():
     source = "Type 0.5 words, and press Enter. Look at x.y.\n\n*Move it. Run the cell for yours.* Or run far."
     assert pages.markdown(source) == "<p>Look at x.y.</p>\n<p><em>Move it.</em> Or run far.</p>\n"
     assert pages.markdown("Choose *Run → Run All* and wait. So.") == "<p>So.</p>\n"
+    source = "(Or type a word, and press Enter. To read it, *Run → Run All*.) So (*it is*). Or so."
+    assert pages.markdown(source) == "<p>So (<em>it is</em>). Or so.</p>\n"
     assert pages.markdown("One.\nRun them, and\nwait. So.").split() == ["<p>One.", "So.</p>"]
+
+
+def test_an_empty_corner_of_a_table_is_no_heading():
+    html = pages.markdown("| | query |\n|---|---|\n| dog | 1 |")
+    assert html.count("<th") == 2 and "<th>query</th>" in html  # and <thead>
 
 
 def a_notebook(*cells):
