@@ -137,10 +137,11 @@ def test_links_to_what_is_not_handed_out_are_plain_text(text, plain):
 
 
 def leading_nowhere(notebook):
-    """The links, in text and in outputs, that are neither to the web nor to a heading of the notebook itself."""
+    """The links, in text and in outputs, that are neither to the web nor to a heading or cell of the notebook itself."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     headings = [heading for text in texts for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
     known = {f"#{unquote(anchor(heading))}" for heading in headings}
+    known |= {f"#cell-id={cell.id}" for cell in notebook.cells}
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     texts += [
         output.data[kind] for output in outputs for kind in output.get("data", ()) if kind.startswith("text/")
@@ -166,11 +167,16 @@ def test_a_link_that_leads_nowhere_is_seen():
             v4.new_markdown_cell(
                 "# One, *two*\n[a](#One,-two) [b](#Three) [c](02_x.ipynb#a) `[d](e)` <img src='f.png'>"
             ),
-            v4.new_markdown_cell("[g](https://arxiv.org) [h](#One%2C-two) [i](LICENSE)"),
+            v4.new_markdown_cell(
+                "[g](https://arxiv.org) [h](#One%2C-two) [i](LICENSE) [j](#cell-id=here) [k](#cell-id=there)",
+                id="here",
+            ),
             v4.new_code_cell("1", outputs=[output]),
         ]
     )
-    assert leading_nowhere(notebook) == ["#Three", "02_x.ipynb#a", "f.png", "LICENSE", "claims.ipynb"]
+    assert leading_nowhere(notebook) == [
+        *("#Three", "02_x.ipynb#a", "f.png", "LICENSE", "#cell-id=there", "claims.ipynb")
+    ]
 
 
 @pytest.mark.parametrize(
