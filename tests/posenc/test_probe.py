@@ -21,7 +21,7 @@ from thorough import ALL, thorough
 from posenc.chapters.position_bugs.port import MISTAKES, RIGHT, Port
 from posenc.models import Ensemble, Transformer, train
 from posenc.probe import Calls, Convention, agreement, best_convention, convention, conventions
-from posenc.probe.convention import _reproduced
+from posenc.probe.precision import reproduced
 from posenc.probe.loss import BASES
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 from posenc.tasks import character_batch, character_loss, character_text
@@ -117,8 +117,8 @@ SPECIAL = {  # what is planted → words of the sentence
     "xpos": ("length: cannot tell, it depends on the position", "base unknown"),
     "dynamic": ("base unknown", "depends on the other positions of the call"),
     "longrope": ("base unknown", "not the powers of one base"),
-    "llama3": ("llama3 scaling", "divided by 8", "float64 angles"),
-    "yarn": ("YaRN scaling", "divided by 4", "float64 angles"),
+    "llama3": ("llama3 scaling by 8 from 8,192 positions", "float64 angles"),
+    "yarn": ("YaRN scaling by 4 from 4,096 positions", "float32 angles"),  # its ramp is float32
 }
 
 
@@ -611,7 +611,7 @@ def test_a_precision_that_loses_nothing_explains_nothing():
     places = torch.arange(1024).double()
     series = 10_000.0 ** -(torch.arange(16).double() / 16)
     turn = torch.polar(torch.ones(1024, 16).double(), places[:, None] * series)
-    assert _reproduced(turn, places, series, 1.0, torch.float16, ("positions",)) is None
-    assert _reproduced(turn, places, series, 1.0, torch.bfloat16, ("positions",)) is None
+    assert reproduced(turn, places, series, 1.0, torch.float16, ("positions",)) is None
+    assert reproduced(turn, places, series, 1.0, torch.bfloat16, ("positions",)) is None
     rounded = torch.polar(torch.ones(1024, 16).double(), places[:, None].bfloat16().double() * series)
-    assert _reproduced(rounded, places, series, 1.0, torch.bfloat16, ("positions",)) == 1
+    assert reproduced(rounded, places, series, 1.0, torch.bfloat16, ("positions",)) == 1

@@ -31,6 +31,18 @@ MODELS = {  # model_type → (the name of its classes, further settings)
     "glm": ("Glm", {"pad_token_id": 0}),
     "gpt_oss": ("GptOss", {}),
 }
+MODELS |= {
+    "apertus": ("Apertus", {}),
+    "arcee": ("Arcee", {}),
+    "cohere2": ("Cohere2", {}),
+    "ernie4_5": ("Ernie4_5", {}),
+    "glm4": ("Glm4", {"pad_token_id": 0}),
+    "glm4_moe": ("Glm4Moe", {}),
+    "helium": ("Helium", {}),
+    "qwen3_next": ("Qwen3Next", {}),
+    "qwen3_vl_text": ("Qwen3VLText", {}),
+    "smollm3": ("SmolLM3", {"pad_token_id": 0}),
+}
 SCALINGS = {
     "linear": {"rope_type": "linear", "factor": 4.0},
     "dynamic": {"rope_type": "dynamic", "factor": 4.0},
@@ -63,7 +75,9 @@ def theirs(name, config, dtype=torch.float32, layer_type=None):
         cos, sin = embedding(x, positions[None], **options)
         cos, sin = cos.to(dtype), sin.to(dtype)
         size = 2 * cos.shape[-1] if name == "GptOss" else cos.shape[-1]
-        part = modeling.apply_rotary_pos_emb(x[..., :size], x[..., :size], cos, sin)[0]
+        queries = (x[..., :size],) if name == "Gemma4Text" else (x[..., :size],) * 2
+        part = modeling.apply_rotary_pos_emb(*queries, cos, sin)
+        part = part[0] if len(queries) == 2 else part
         return torch.cat([part, x[..., size:]], dim=-1)
 
     return turned
@@ -79,7 +93,7 @@ def configured(kind, scaling=None, base=500_000.0):
 
 def read(kind, scaling=None, dtype=torch.float32):
     name, config = configured(kind, scaling)
-    expected = Convention.from_config(config)
+    expected = Convention.from_config(config, layer=0)
     return convention(theirs(name, config), expected.head_dim, dtype=dtype), expected
 
 
@@ -99,6 +113,83 @@ def test_scaling_is_what_the_configuration_says_and_is_missed_where_it_was_dropp
     if how != "dynamic":  # up to its length it does nothing
         assert plain.differs(expected).startswith("the scaling is missing: base 500,000 as it is, expected")
         assert scaled.differs(unscaled)
+
+
+PARTLY_SLOWED = {  # what chapter 5 teaches, as models have it: base, size of a head, settings → the words
+    "Llama 3.1": (500_000.0, 128, SCALINGS["llama3"] | {"original_max_position_embeddings": 8192}),
+    "Llama 3.2": (
+        500_000.0,
+        64,
+        SCALINGS["llama3"] | {"factor": 32.0, "original_max_position_embeddings": 8192},
+    ),
+    "Qwen 2.5": (1e6, 128, SCALINGS["yarn"] | {"original_max_position_embeddings": 32768}),
+    "gpt-oss": (
+        150_000.0,
+        64,
+        {"rope_type": "yarn", "factor": 32.0, "truncate": False} | {"original_max_position_embeddings": 4096},
+    ),
+    "an unusual length": (
+        10_000.0,
+        96,
+        SCALINGS["llama3"] | {"factor": 3.0, "original_max_position_embeddings": 6000},
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", PARTLY_SLOWED)
+def test_what_slows_some_pairs_is_named_with_its_factor_and_length(name, dtype):
+    base, head_dim, scaling = PARTLY_SLOWED[name]
+    config = transformers.LlamaConfig(
+        head_dim=head_dim, max_position_embeddings=131_072, rope_parameters={"rope_theta": base} | scaling
+    )
+    kind = {"llama3": "llama3", "yarn": "YaRN"}[scaling["rope_type"]]
+    before = scaling["original_max_position_embeddings"]
+    found = convention(theirs("Llama", config), head_dim, dtype=dtype)
+    assert found.scaling == f"{kind} scaling by {scaling['factor']:g} from {before:,} positions"
+    assert found.base == base and found.precision and not found.differs(Convention.from_config(config))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_proportional_scaling_is_pairs_that_stand_still(dtype):
+    """Gemma 4's layers that see everything; those with a window have smaller heads and another base."""
+    config = transformers.Gemma4TextConfig(
+        **SMALL, layer_types=["sliding_attention"] * 3 + ["full_attention"]
+    )
+    with pytest.raises(ValueError, match="pass layer="):
+        Convention.from_config(config)
+    near, far = (Convention.from_config(config, layer=layer) for layer in (0, 3))
+    assert (near.head_dim, near.base, far.head_dim, far.base) == (256, 10_000, 512, 1_000_000)
+    assert far.scaling == "of its 256 pairs, those from 64 on stand still"
+    read = {
+        kind: convention(theirs("Gemma4Text", config, dtype, kind), size, dtype=dtype)
+        for kind, size in (("sliding_attention", 256), ("full_attention", 512))
+    }
+    assert not read["sliding_attention"].differs(near) and not read["full_attention"].differs(far)
+    dropped = convention(Convention(512, base=1e6).rotate, 512, dtype=dtype)
+    assert dropped.differs(far) == f"the scaling is missing: base 1,000,000 as it is, expected {far.scaling}"
+    assert far.rotate(torch.ones(1, 5, 512), torch.arange(5)).shape == (1, 5, 512)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_another_scaling_than_was_asked_for_is_one_sentence(dtype):
+    def turned(factor, before, **options):
+        config = configured(
+            "llama",
+            SCALINGS["yarn"] | {"factor": factor, "original_max_position_embeddings": before} | options,
+        )[1]
+        return convention(theirs("Llama", config), 64, dtype=dtype), Convention.from_config(config)
+
+    found, _ = turned(4.0, 4096, attention_factor=1.0)
+    _, expected = turned(8.0, 2048, attention_factor=1.0)
+    both = "base 500,000, YaRN scaling by {} from {} positions".format
+    assert found.differs(expected) == f"{both(4, '4,096')}; expected {both(8, '2,048')}"
+    plain, _ = read("llama", dtype=dtype)
+    _, expected = turned(4.0, 2048)
+    assert plain.differs(expected) == (
+        "the scaling is missing: base 500,000 as it is, expected YaRN scaling by 4 from 2,048 positions "
+        "with vectors × 1.13863"
+    )
 
 
 PLAIN = {"model_type": "llama", "head_dim": 64, "rope_theta": 10_000.0}
@@ -149,6 +240,12 @@ def test_layers_that_differ_are_named():
     full = transformers.Gemma3TextConfig(**SMALL, layer_types=["full_attention"] * 4)
     expected = Convention.from_config(full, layer=2)
     assert not convention(theirs("Gemma3", full, layer_type="full_attention"), 256).differs(expected)
+    for name in ("Cohere2", "Exaone4"):  # no rotation where there is no window
+        config = getattr(transformers, f"{name}Config")(**SMALL | {"num_hidden_layers": 8})
+        turns = [Convention.from_config(config, layer=layer).rotary_dim > 0 for layer in range(8)]
+        assert turns == [True, True, True, False] * 2
+    with pytest.raises(ValueError, match="older configuration"):
+        Convention.from_config({"model_type": "gemma3_text", "rope_local_base_freq": 10_000.0})
     with pytest.raises(ValueError, match="write the Convention"):
         Convention.from_config({"model_type": "bert"})
 
