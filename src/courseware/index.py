@@ -32,7 +32,7 @@ def stored(notebook: NotebookNode) -> Iterator[Stored]:
     heading = ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            heading = ([heading] + re.findall(r"^##+ (.*)$", cell.source, re.MULTILINE))[-1]
+            heading = ([heading] + re.findall(r"^##+ (?!Exercise )(.*)$", cell.source, re.MULTILINE))[-1]
             continue
         sentences: list[str] = []
         for output in cell.get("outputs", ()):
