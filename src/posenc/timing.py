@@ -7,8 +7,9 @@ A function is timed as it stands, with the threads that torch has (`torch.get_nu
 import html
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from weakref import finalize
 
 import torch
@@ -18,7 +19,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.benchmark import Measurement, TaskSpec, select_unit
 
 LONG_ENOUGH = 20e-6  # seconds of a sample on the host, so that reading the clock costs nothing beside it
-FLUSH = 256 << 20  # bytes, more than the caches of today's accelerators
+RESOLVED = 5e-6  # seconds of a sample on an accelerator, whose events don't resolve much less
+FLUSH = 512 << 20  # bytes, twice the largest cache of today's accelerators, the 256 MiB of an MI300X
 TRUST = 0.25  # of the median: torch's own limit for a "significant environmental influence"
 
 
@@ -30,11 +32,16 @@ class Timing:
         measurement: the samples as torch keeps them; hand several to `torch.utils.benchmark.Compare`.
         bytes_moved: what the function has to read and write, if it was given.
         floor: how long a copy takes that moves as many bytes.
+        host_bound: the accelerator had to wait for launches, and the waiting is in the samples.
+        clock: of the accelerator when the samples were taken, MHz; None where it cannot be read. Compare
+            figures of one clock: a hot device lowers it.
     """
 
     measurement: Measurement
     bytes_moved: int | None = None
     floor: "Timing | None" = None
+    host_bound: bool = False
+    clock: int | None = None
 
     @property
     def median(self) -> float:
@@ -70,7 +77,12 @@ class Timing:
     def note(self) -> str:
         """Why the figures should not be trusted, or an empty string."""
         spread = self.iqr / self.median
-        return f"the spread is {spread:.0%} of the median: do not trust it" if spread > TRUST else ""
+        notes = []
+        if self.host_bound:
+            notes.append("the host is the bottleneck: its launches are in this time; record them in a graph")
+        if spread > TRUST:
+            notes.append(f"the spread is {spread:.0%} of the median: do not trust it")
+        return "; ".join(notes)
 
     def __str__(self) -> str:
         return f"{self.measurement.stmt}: {' · '.join(self._words())}"
@@ -93,6 +105,8 @@ class Timing:
             words.append(f"{self.bytes_per_second / 1e9:.3g} GB/s")
         if self.floor is not None:
             words.append(f"{self.floor_fraction:.2f} of a copy's speed")
+        if self.clock is not None:
+            words.append(f"at {self.clock:,} MHz")
         return [*words, self.note] if self.note else words
 
 
@@ -107,7 +121,8 @@ def measure(
 ) -> Timing:
     """How long a call takes, once everything is warm and compiled.
 
-    On a CPU the caches stay as the calls leave them; on an accelerator they are flushed before each call.
+    On a CPU the caches stay as the calls leave them; on an accelerator they are flushed before each sample. A
+    sample is one call, but a batch of them where one is too short for the clock.
 
     Args:
         fn: takes nothing and returns the tensors that it computes.
@@ -129,16 +144,17 @@ def measure(
         _require_bytes(bytes_moved)
     place = _first_call(fn, device)
     if place.type == "cpu":
-        calls, times = sample_host(fn, seconds=seconds)
+        (calls, times), host_bound, clock = sample_host(fn, seconds=seconds), False, None
     else:
-        calls, times = 1, sample_stream(fn, _Stream(place), seconds=seconds)
+        calls, times, host_bound = sample_stream(fn, _Stream(place), seconds=seconds)
+        clock = _clock(place)
     if bytes_moved is not None and floor is None:
         floor = copy_floor(bytes_moved, device=place, seconds=seconds)
     stmt = name or getattr(fn, "__name__", type(fn).__name__)
     spec = TaskSpec(
         stmt, setup="pass", label="time", description=str(place), num_threads=torch.get_num_threads()
     )
-    return Timing(Measurement(calls, times, spec), bytes_moved, floor)
+    return Timing(Measurement(calls, times, spec), bytes_moved, floor, host_bound, clock)
 
 
 def copy_floor(
@@ -161,7 +177,7 @@ def copy_floor(
     target = source.clone()
     fn, name = (source.clone, "clone") if clone else (lambda: target.copy_(source), "copy")
     timing = measure(fn, device=source.device, name=name, seconds=seconds)
-    return Timing(timing.measurement, bytes_moved)
+    return replace(timing, bytes_moved=bytes_moved)
 
 
 def sample_host(
@@ -191,35 +207,59 @@ def sample_host(
     return calls, times
 
 
-def sample_stream(fn: Callable[[], object], stream, *, seconds: float = 0.2) -> list[float]:
-    """Call after call by the accelerator's own clock: the samples in seconds.
+def sample_stream(fn: Callable[[], object], stream, *, seconds: float = 0.2) -> tuple[int, list[float], bool]:
+    """Call after call by the accelerator's own clock.
 
-    The host only queues work, so the clock is read in the queue, before and after each call. Between the
-    calls, outside of what is timed, the cache is flushed; meanwhile the host can queue the next call.
+    The host only queues work, so the clock is read in the queue, before and after each sample. Between the
+    samples, outside of what is timed, the cache is flushed; meanwhile the host can queue the next calls. A host
+    that needs longer for that than the flush takes does not keep ahead: the accelerator waits inside a sample.
 
     Args:
         fn: queues work.
         stream: has `flush()`, `synchronize()`, and `record()`, which queues a reading of the clock and
-            returns an event; its `elapsed_time(later)` is in ms.
+            returns an event; its `elapsed_time(later)` is in ms, its `query()` tells whether it was reached.
         seconds: budget, flushes included; at least 5 and at most 1000 samples.
+
+    Returns:
+        how many calls a sample has: one, or 2, 4, 8 … where one is too short to be resolved, and all after
+        the first find in the cache what they read; the samples in seconds; and whether most of them had begun
+        before the host was done with queueing, so that they hold its launches.
     """
 
-    def rounds(count: float) -> list[tuple]:
-        pairs = []
+    def rounds(count: float, calls: int = 1) -> tuple[list[tuple], list[bool]]:
+        pairs, late = [], []
         for _ in range(int(min(max(count, 5), 1000))):
             stream.flush()
             start = stream.record()
-            fn()
+            for _ in range(calls):
+                fn()
+            late.append(start.query())
             pairs.append((start, stream.record()))
-        stream.synchronize()  # once: one after each call would leave the queue empty
-        return pairs
+        stream.synchronize()  # once: one after each sample would leave the queue empty
+        return pairs, late
+
+    def times(pairs: list[tuple]) -> list[float]:
+        return [start.elapsed_time(end) / 1000 for start, end in pairs]
 
     fn()  # compiles
     stream.synchronize()
-    pairs = rounds(5)
+    pairs, _ = rounds(5)
     each = pairs[0][0].elapsed_time(pairs[-1][1]) / 1000 / len(pairs)
-    rounds(seconds / 4 / each)
-    return [start.elapsed_time(end) / 1000 for start, end in rounds(seconds / each)]
+    pairs, _ = rounds(seconds / 4 / each)
+    calls = 1
+    while median(times(pairs)) < RESOLVED:
+        calls *= 2
+        pairs, _ = rounds(5, calls)
+    pairs, late = rounds(seconds / each, calls)
+    return calls, times(pairs), sum(late) > len(late) / 2
+
+
+def _clock(device: torch.device) -> int | None:
+    """MHz of an accelerator, where it can be read: on NVIDIA's it takes the package nvidia-ml-py."""
+    try:
+        return torch.get_device_module(device).clock_rate(device)
+    except Exception:
+        return None
 
 
 class _Stream:

@@ -126,7 +126,7 @@ def complaint(loop):
 
 
 def test_the_loop_reads_what_the_device_does():
-    assert complaint(lambda fn, stream: sample_stream(fn, stream, seconds=0.005)) == ""
+    assert complaint(lambda fn, stream: sample_stream(fn, stream, seconds=0.005)[1]) == ""
     assert complaint(right_but) == ""
 
 
@@ -150,23 +150,62 @@ def test_block_averages_smear_an_interruption():
     stream = SimulatedStream()
     smeared = averaged_in_blocks(stream.kernel(40e-6, every=7, delay=1e-3), stream)
     assert statistics.median(smeared) > 3 * 40e-6
-    times = sample_stream(stream.kernel(40e-6, every=7, delay=1e-3), stream, seconds=0.005)
+    _, times, _ = sample_stream(stream.kernel(40e-6, every=7, delay=1e-3), stream, seconds=0.005)
     assert statistics.median(times) == pytest.approx(40e-6) and max(times) == pytest.approx(1.04e-3)
 
 
 @pytest.mark.parametrize("seconds, fewest, most", [(1e-6, 5, 5), (0.01, 50, 150), (100, 1000, 1000)])
 def test_the_budget_decides_how_many_samples(seconds, fewest, most):
     stream = SimulatedStream()
-    assert fewest <= len(sample_stream(stream.kernel(40e-6), stream, seconds=seconds)) <= most
+    assert fewest <= len(sample_stream(stream.kernel(40e-6), stream, seconds=seconds)[1]) <= most
 
 
 def test_the_loop_synchronises_once_for_all_samples():
     stream, waits = SimulatedStream(), []
     wait = stream.synchronize
     stream.synchronize = lambda: waits.append(len(stream.log)) or wait()
-    times = sample_stream(stream.kernel(40e-6), stream, seconds=0.01)
+    _, times, _ = sample_stream(stream.kernel(40e-6), stream, seconds=0.01)
     assert len(waits) == 4  # after the first call, the estimate, the warm-up and the samples
     assert waits[-1] - waits[-2] == 4 * len(times)
+
+
+@pytest.mark.parametrize("duration, calls", [(40e-6, 1), (5e-6, 1), (4e-6, 2), (2e-6, 4), (0.7e-6, 8)])
+def test_short_kernels_are_timed_in_batches(duration, calls):
+    stream = SimulatedStream()
+    found, times, host_bound = sample_stream(stream.kernel(duration), stream, seconds=0.01)
+    assert found == calls and not host_bound
+    assert times == pytest.approx(
+        [calls * duration] * len(times)
+    )  # of a batch, as torch's Measurement takes it
+
+
+def several(stream, count, duration):
+    kernels = [stream.kernel(duration) for _ in range(count)]
+    return lambda: [kernel() for kernel in kernels]
+
+
+@pytest.mark.parametrize(
+    "count, duration, host_bound",
+    [
+        (1, 1e-6, False),
+        (10, 1e-6, False),  # launched in 50 µs, while the device flushes for 60
+        (20, 1e-6, True),  # launched in 100: the device waits between the readings
+        (20, 20e-6, False),  # launched faster than they are done, so the host gets ahead
+        (1, 1e-3, False),
+    ],
+)
+def test_a_host_that_is_too_slow_is_noticed(count, duration, host_bound):
+    stream = SimulatedStream()
+    calls, times, found = sample_stream(several(stream, count, duration), stream, seconds=0.05)
+    assert found == host_bound
+    read = statistics.median(times) / calls
+    assert (read > 1.5 * count * duration) == host_bound  # then the launches are in what is read
+
+
+def test_a_host_that_waits_in_the_function_is_noticed():
+    stream = SimulatedStream()
+    kernel = stream.kernel(40e-6)
+    assert sample_stream(lambda: (kernel(), stream.synchronize()), stream, seconds=0.01)[2]
 
 
 def test_the_simulated_device_works_in_order_and_the_host_does_not_wait():
@@ -274,6 +313,34 @@ def test_a_wide_spread_is_noted():
     assert steady.note == "" and "30% of the median" in result([1.0, 1.0, 1.0, 1.3, 1.3]).note
     assert wide.note == "the spread is 100% of the median: do not trust it"
     assert str(wide).endswith(wide.note) and "\n" not in str(wide)
+
+
+def test_a_slow_host_and_the_clock_stand_beside_the_figures():
+    found = result([1.0, 1.0, 1.0, 1.3, 1.3], host_bound=True, clock=1755)
+    assert str(found).endswith(
+        " · at 1,755 MHz · the host is the bottleneck: its launches are in this time; record them in a graph; "
+        "the spread is 30% of the median: do not trust it"
+    )
+
+
+def test_the_clock_is_read_where_it_can_be(monkeypatch):
+    assert timing._clock(torch.device("cpu")) is None
+    monkeypatch.setattr(torch.cuda, "clock_rate", lambda device: {"cuda:1": 1980}[str(device)])
+    assert timing._clock(torch.device("cuda:1")) == 1980
+    assert timing._clock(torch.device("cuda:0")) is None  # as without the package that reads it
+
+
+def test_what_an_accelerator_gives_is_kept(monkeypatch):
+    monkeypatch.setattr(timing, "_first_call", lambda fn, device: torch.device("cuda"))
+    monkeypatch.setattr(timing, "_Stream", lambda device: None)
+    monkeypatch.setattr(timing, "sample_stream", lambda fn, stream, seconds: (4, [8e-6] * 5, True))
+    monkeypatch.setattr(timing, "_clock", lambda device: 1980)
+    found = measure(lambda: None)
+    assert (found.median, found.host_bound, found.clock) == (2e-6, True, 1980)
+
+
+def test_the_flush_is_larger_than_any_cache():
+    assert timing.FLUSH > 256 << 20  # an MI300X's last level
 
 
 def test_a_notebook_shows_a_table():
@@ -457,7 +524,7 @@ def test_bytes_of_a_rotation_in_both_layouts():
 
 
 @pytest.mark.slow  # importing transformers takes five seconds
-def test_bytes_of_transformers_rotation_are_those_that_chapter_5_counts():
+def test_bytes_of_transformers_rotation_are_those_that_chapter_7_counts():
     llama = pytest.importorskip(
         "transformers.models.llama.modeling_llama", reason="transformers is not installed"
     )
@@ -521,7 +588,9 @@ def test_means_agree_with_tritons(megabytes):
 
     source = torch.zeros(megabytes << 18, device="cuda")
     target = torch.empty_like(source)
-    ours = measure(lambda: target.copy_(source)).measurement.mean
+    found = measure(lambda: target.copy_(source))
+    assert not found.host_bound
+    ours = found.measurement.mean
     assert ours == pytest.approx(do_bench(lambda: target.copy_(source)) / 1000, rel=0.05)
 
 

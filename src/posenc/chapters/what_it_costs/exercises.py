@@ -1,4 +1,4 @@
-"""What chapter 7 asks: bytes of a rotation, a benchmark with mistakes, a prediction, a cache, the longest bias."""
+"""What chapter 7 asks: bytes of a rotation, a prediction, a benchmark with mistakes, a cache, the longest bias."""
 
 import math
 from typing import Any
@@ -62,6 +62,49 @@ def rotation_bytes(answer: Answer) -> None:
 
 
 @exercise(
+    "How long does the device need for the bytes? How long does the host need to launch the kernels?",
+    "Both work at the same time, so a function takes the longer of its two times.",
+    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so the "
+    "function takes 4 µs. Write "
+    "a function that gives this time for one of the two, and call it twice.",
+    well_done="with few bytes launches decide, with many the bytes.",
+)
+def faster(answer: Answer) -> None:
+    few, many = _traffic(10_000_000, 1), _traffic(2_000_000, 5)
+    cases = [  # first, second, bytes a second, seconds a kernel, and the faster
+        (few, many, 4e12, 4e-6, "first"),
+        (few, many, 2e10, 1e-6, "second"),
+        (many, few, 4e12, 4e-6, "second"),
+        (_traffic(40_000_000, 2), _traffic(44_000_000, 1), 4e12, 5e-6, "first"),
+    ]
+    got = [answer(*case[:4]) for case in cases]
+    for word in got:
+        if not isinstance(word, str) or word not in ("first", "second"):
+            wrong(f'it returned {shown(word)}: return "first" or "second"')
+    if got == [case[4] for case in cases]:
+        return
+    if got == ["second" if case[4] == "first" else "first" for case in cases]:
+        wrong("that names the slower one each time")
+    if got == ["second", "second", "first", "first"]:
+        wrong("it looks at the bytes alone: five launches of 4 µs can take longer than 10 MB at 4 TB/s")
+    if got == ["first", "first", "second", "second"]:
+        wrong("it looks at the launches alone: at 20 GB/s the bytes of 10 MB take 500 µs")
+    if got == ["first", "second", "second", "second"]:
+        wrong("it adds the two times: host and device work at the same time, so the longer one counts")
+    index = next(i for i, case in enumerate(cases) if got[i] != case[4])
+    first, second, speed, launch, _ = cases[index]
+    times = " and ".join(
+        f"{1e6 * each.bytes / speed:g} µs for bytes and {1e6 * each.kernels * launch:g} µs for launches"
+        for each in (first, second)
+    )
+    wrong(
+        f"wrong for {first.bytes:,} bytes in {first.kernels} against {second.bytes:,} in "
+        f"{second.kernels} kernels, "
+        f"which need {times}: the longer of each two counts"
+    )
+
+
+@exercise(
     "Start on paper: which mistakes does the listing make when its kernel's first call compiles for a second?",
     "One pair of readings for each call, the flush before the first of the pair, and the wait after the "
     "last pair.",
@@ -112,49 +155,6 @@ def time_kernel(answer: Answer) -> None:
     got = read(90e-6)
     if not near(got, 90e-6):
         wrong(f"it reads 40 µs off a kernel of 40 µs, and {1e6 * got:.3g} µs off one of 90 µs")
-
-
-@exercise(
-    "How long does the device need for the bytes? How long does the host need to launch the kernels?",
-    "Both work at the same time, so a function takes the longer of its two times.",
-    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so the "
-    "function takes 4 µs. Write "
-    "a function that gives this time for one of the two, and call it twice.",
-    well_done="with few bytes launches decide, with many the bytes.",
-)
-def faster(answer: Answer) -> None:
-    few, many = _traffic(10_000_000, 1), _traffic(2_000_000, 5)
-    cases = [  # first, second, bytes a second, seconds a kernel, and the faster
-        (few, many, 4e12, 4e-6, "first"),
-        (few, many, 2e10, 1e-6, "second"),
-        (many, few, 4e12, 4e-6, "second"),
-        (_traffic(40_000_000, 2), _traffic(44_000_000, 1), 4e12, 5e-6, "first"),
-    ]
-    got = [answer(*case[:4]) for case in cases]
-    for word in got:
-        if not isinstance(word, str) or word not in ("first", "second"):
-            wrong(f'it returned {shown(word)}: return "first" or "second"')
-    if got == [case[4] for case in cases]:
-        return
-    if got == ["second" if case[4] == "first" else "first" for case in cases]:
-        wrong("that names the slower one each time")
-    if got == ["second", "second", "first", "first"]:
-        wrong("it looks at the bytes alone: five launches of 4 µs can take longer than 10 MB at 4 TB/s")
-    if got == ["first", "first", "second", "second"]:
-        wrong("it looks at the launches alone: at 20 GB/s the bytes of 10 MB take 500 µs")
-    if got == ["first", "second", "second", "second"]:
-        wrong("it adds the two times: host and device work at the same time, so the longer one counts")
-    index = next(i for i, case in enumerate(cases) if got[i] != case[4])
-    first, second, speed, launch, _ = cases[index]
-    times = " and ".join(
-        f"{1e6 * each.bytes / speed:g} µs for bytes and {1e6 * each.kernels * launch:g} µs for launches"
-        for each in (first, second)
-    )
-    wrong(
-        f"wrong for {first.bytes:,} bytes in {first.kernels} against {second.bytes:,} in "
-        f"{second.kernels} kernels, "
-        f"which need {times}: the longer of each two counts"
-    )
 
 
 @exercise(

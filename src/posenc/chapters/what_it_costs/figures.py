@@ -1,17 +1,65 @@
-"""What chapter 7 draws: bytes, the roofline, a timing loop on a simulated device, predicted and measured costs."""
+"""What chapter 7 draws: a layer's costs, bytes, the roofline, timing loops on a simulated device, measured costs."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from matplotlib.collections import LineCollection, PolyCollection
 
+from posenc.chapters.what_it_costs.layer import TEXT, WAYS, layer, rotate_with_cat, shares, times
 from posenc.chapters.what_it_costs.simulated import SimulatedStream
 from posenc.lesson.controls import choice, slider
 from posenc.lesson.live import Live, canvas, still
 from posenc.lesson.palette import ADDED, BIAS, GREY, KEY, QUERY, TURNED, VALUE
+from posenc.rotary import angles, rotate
 from posenc.timing import Traffic, count_bytes
 
 HEADS = 8
+
+
+def rotary_share() -> Live:
+    """What share of a layer's arithmetic, bytes, launches and time the rotation is, as a GPU of round numbers has it."""
+    figure = canvas(8, 2.6)
+    axes = figure.add_subplot()
+    names = list(shares(1, WAYS[0]))
+    axes.set(xlim=(0, 50), ylim=(len(names) - 0.4, -0.6), yticks=range(len(names)), yticklabels=names)
+    axes.tick_params(left=False)
+    axes.set_xlabel("the rotation's share (%)")
+    for spine in ("top", "right"):
+        axes.spines[spine].set_visible(False)
+    bars = axes.add_collection(PolyCollection([], facecolors=TURNED))
+    numbers = {name: axes.text(0, row, " ", va="center") for row, name in enumerate(names)}
+    readout = axes.set_title(" ", loc="left")
+
+    def update(new: int, way: str, launch: int) -> None:
+        found = shares(2**new, way, 1e-6 * launch)
+        ends = [100 * share for share in found.values()]
+        bars.set_verts(
+            [
+                [(0, row - 0.3), (end, row - 0.3), (end, row + 0.3), (0, row + 0.3)]
+                for row, end in enumerate(ends)
+            ]
+        )
+        for text, end in zip(numbers.values(), ends):
+            text.set_position((end + 0.5, text.get_position()[1]))
+            text.set_text(f"{end:.3f}%" if end < 0.1 else f"{end:.1f}%")
+        host, device = (1e6 * each for each in times(layer(2**new, way), 1e-6 * launch))
+        tokens = "1 new token" if new == 0 else f"{2**new:,} new tokens"
+        readout.set_text(
+            f"{tokens} of a text of {TEXT:,}: the host needs {host:,.0f} µs, the device {device:,.0f}"
+        )
+
+    return Live(
+        figure,
+        update,
+        moving={"bars": bars, **numbers, "readout": readout},
+        controls={
+            "new": slider("new tokens", 0, 12, unit="power of two", value=12, stops=(0, 3, 6, 9, 12)),
+            "way": choice("the rotation in", WAYS),
+            "launch": slider("a launch", 1, 10, unit="µs", value=5, stops=(1, 5, 10)),
+        },
+        alt="Four bars: the share that the rotation has of one layer's arithmetic, which is next to nothing, of the bytes "
+        "that it moves, of its kernel launches, and of its time.",
+    )
 
 
 def operations(length: int, head_dim: int) -> dict[str, tuple[Callable[[], object], int]]:
@@ -35,12 +83,6 @@ def operations(length: int, head_dim: int) -> dict[str, tuple[Callable[[], objec
         "scores of one query": (lambda: one @ x.mT, 2 * numbers),
         "scores of all": (lambda: x @ x.new_empty(x.shape).mT, 2 * length * numbers),
     }
-
-
-def rotate_with_cat(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """The half-split rotation as many models spell it, x (…, T, d), cos and sin (T, d) → (…, T, d)."""
-    first, second = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
@@ -85,6 +127,8 @@ def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
         )
     axes.legend(loc="lower right")
     moving["readout"] = axes.set_title(" ", loc="left")
+    head_size = choice("head size d", sizes)
+    head_size.value = 128
 
     def update(power: int, d: int) -> None:
         for name, x in intensity[power, d].items():
@@ -97,8 +141,8 @@ def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
         update,
         moving=moving,
         controls={
-            "power": slider("T", powers[0], powers[-1], unit="power of two", value=powers[0]),
-            "d": choice("head size d", sizes),
+            "power": slider("T", powers[0], powers[-1], unit="power of two", value=10),
+            "d": head_size,
         },
         alt="A roofline on logarithmic axes: operations a second against operations for a byte, rising along the "
         "memory's speed to a level roof. Six marks on it; adding, rotating, a dense bias and the scores of one "
@@ -183,10 +227,10 @@ def _by_events_flushed(kernel: Callable, stream: SimulatedStream) -> tuple[float
 
 
 LOOPS = {
-    "events, flush": _by_events_flushed,
-    "events": _by_events,
-    "host, wait": _by_the_host_waiting,
     "host, no wait": _by_the_host,
+    "host, wait": _by_the_host_waiting,
+    "events": _by_events,
+    "events, flush": _by_events_flushed,
 }
 
 
@@ -241,6 +285,55 @@ def timeline() -> Live:
         alt="Three calls on a time axis: the host's launches above, the device's kernels and flushes below, and under "
         "them the stretch that each way of timing reads, which is the launch, the launch and the kernel, the kernel "
         "with its data in the cache, or the kernel from memory.",
+    )
+
+
+def rotated_in_a_step() -> Live:
+    """The bytes that rotating moves in one step of writing, against how many tokens stand in the cache."""
+    heads, d, powers = HEADS, 128, range(0, 17)
+
+    def turn(positions: torch.Tensor) -> Callable[[], object]:
+        x = torch.empty(heads, len(positions), d, device="meta")
+        return lambda: rotate(x, angles(positions, d))
+
+    new = count_bytes(turn(torch.zeros(1, dtype=torch.long, device="meta"))).bytes
+    every = [count_bytes(turn(torch.arange(2**power, device="meta"))).bytes for power in powers]
+    lengths = [2**power for power in powers]
+    moved = {"before": [2 * new] * len(lengths), "after": [new + bytes for bytes in every]}
+    figure = canvas(8, 3.2)
+    axes = figure.add_subplot()
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set(xlim=(0.8, 2**21), ylim=(1e4, 3e9))
+    ticks = (1, 16, 256, 4096, 65_536)
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("tokens in the cache")
+    axes.set_ylabel("bytes moved in a step")
+    moving = {}
+    for name, colour, style in (("before", TURNED, "-o"), ("after", BIAS, "--o")):
+        (moving[name],) = axes.plot([], [], style, color=colour, linewidth=2, markersize=3.5)
+        moving[f"{name}, its name"] = axes.text(1, 1, f"{name} the cache", color=colour, va="center")
+    moving["readout"] = axes.set_title(" ", loc="left")
+
+    def update(power: int) -> None:
+        for name in moved:
+            moving[name].set_data(lengths[: power + 1], moved[name][: power + 1])
+            shift = 0.75 if name == "before" else 1.35
+            moving[f"{name}, its name"].set_position((1.4 * lengths[power], shift * moved[name][power]))
+        times = moved["after"][power] / moved["before"][power]
+        moving["readout"].set_text(
+            f"{lengths[power]:,} in the cache: after it, {times:,.0f} times the bytes of before"
+        )
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={"power": slider("tokens", powers[0], powers[-1], unit="power of two", value=0)},
+        alt="Bytes that rotating moves in one step of writing against the tokens in the cache, both axes logarithmic: level "
+        "where keys are rotated before they are cached, rising with the text where they are rotated after it. Both are "
+        "drawn as far as the slider has come.",
     )
 
 

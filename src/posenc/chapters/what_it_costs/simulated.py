@@ -93,6 +93,10 @@ class SimulatedEvent:
     stream: SimulatedStream
     time: float
 
+    def query(self) -> bool:
+        """Whether the device has come that far."""
+        return self.stream.clock() >= self.time
+
     def elapsed_time(self, later: "SimulatedEvent") -> float:
         """Milliseconds from this reading to a later one.
 

@@ -17,6 +17,13 @@ def rotation_bytes(heads, length, d, itemsize):
     return itemsize * (times_cos + minus + cat + times_sin + total)
 
 
+def faster(first, second, bytes_per_second, seconds_per_launch):
+    def seconds(traffic):
+        return max(traffic.bytes / bytes_per_second, traffic.kernels * seconds_per_launch)
+
+    return "first" if seconds(first) < seconds(second) else "second"
+
+
 def time_kernel(kernel, stream):
     pairs = []
     for _ in range(30):
@@ -27,13 +34,6 @@ def time_kernel(kernel, stream):
     stream.synchronize()
     times = [start.elapsed_time(end) / 1000 for start, end in pairs[5:]]
     return sorted(times)[len(times) // 2]
-
-
-def faster(first, second, bytes_per_second, seconds_per_launch):
-    def seconds(traffic):
-        return max(traffic.bytes / bytes_per_second, traffic.kernels * seconds_per_launch)
-
-    return "first" if seconds(first) < seconds(second) else "second"
 
 
 def decode_step(query, key, keys, position):

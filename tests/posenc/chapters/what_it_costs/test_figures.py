@@ -1,9 +1,10 @@
-"""Chapter 5's figures: what they draw is what is counted, simulated and handed to them."""
+"""Chapter 7's figures: what they draw is what is counted, simulated and handed to them."""
 
 import pytest
 import torch
 
 from posenc.chapters.what_it_costs import figures
+from posenc.chapters.what_it_costs.layer import layer, rotate_with_cat, shares, times
 from posenc.rotary import angles, rotate
 from posenc.timing import count_bytes
 
@@ -60,10 +61,10 @@ def test_what_the_figure_counts_is_a_rotation():
     x, angle = torch.randn(2, 6, 8), angles(torch.arange(6), 8)
     cos, sin = angle.cos().float().repeat(1, 2), angle.sin().float().repeat(1, 2)
     expected = rotate(x, angle, layout="half_split")
-    torch.testing.assert_close(figures.rotate_with_cat(x, cos, sin), expected)
+    torch.testing.assert_close(rotate_with_cat(x, cos, sin), expected)
     counted = count_bytes(figures.operations(6, 8)["rotate, with cat"][0]).bytes
     eight = torch.ones(8, 6, 8)
-    assert counted == count_bytes(lambda: figures.rotate_with_cat(eight, cos, sin)).bytes
+    assert counted == count_bytes(lambda: rotate_with_cat(eight, cos, sin)).bytes
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,39 @@ def test_the_time_axis_shows_what_is_read(way, cold, third):
     assert len(live.artists["flushes"].get_paths()) == (3 if way == "events, flush" else 0)
     right = max(path.vertices[:, 0].max() for path in live.artists["kernels"].get_paths())
     assert right < live.figure.axes[0].get_xlim()[1]
+
+
+def test_the_bars_are_the_shares():
+    live = figures.rotary_share()
+    for new, way, launch in ((12, "ten kernels", 5), (0, "ten kernels", 5), (0, "one kernel", 10)):
+        live.set(new=new, way=way, launch=launch)
+        expected = shares(2**new, way, 1e-6 * launch)
+        ends = [path.vertices[:, 0].max() for path in live.artists["bars"].get_paths()]
+        assert ends == pytest.approx([100 * share for share in expected.values()])
+        assert max(ends) < live.figure.axes[0].get_xlim()[1]
+        for name, share in expected.items():
+            assert live.artists[name].get_text() == (
+                f"{share:.3%}" if share < 0.001 else f"{share:.1%}"
+            )  # beside its bar
+        host, device = times(layer(2**new, way), 1e-6 * launch)
+        said = f": the host needs {1e6 * host:,.0f} µs, the device {1e6 * device:,.0f}"
+        assert live.artists["readout"].get_text().endswith(said)
+
+
+def test_a_step_before_the_cache_costs_the_same_at_any_length():
+    live = figures.rotated_in_a_step()
+    live.set(power=16)
+    before, after = (live.artists[name].get_ydata() for name in ("before", "after"))
+    assert len(before) == 17 and len(set(before)) == 1
+    one, many = (
+        count_bytes(lambda: rotate(torch.empty(8, n, 128, device="meta"), angles(places, 128))).bytes
+        for n in (1, 64)
+        for places in [torch.arange(n, device="meta")]
+    )
+    assert before[0] == 2 * one and after[6] == one + many
+    assert "65,536 in the cache" in live.artists["readout"].get_text()
+    live.set(power=3)
+    assert [len(live.artists[name].get_xdata()) for name in ("before", "after")] == [4, 4]
 
 
 def test_calls_and_copies_are_drawn_as_they_were_measured():
