@@ -65,6 +65,14 @@ def test_a_new_command_is_seen():
     assert [*commands(text)] == ["make bread", "make lab", "X=1 make fly"]
 
 
+def test_the_start_begins_with_a_clone_and_its_words_are_those_that_people_search_for():
+    first = re.search(r"^```sh\n(.*)$", README, re.MULTILINE)[1]
+    assert first.startswith("git clone ")
+    paragraph = README.split("\n\n")[2]
+    wanted = "positional encoding, RoPE, ALiBi, YaRN, transformer, PyTorch, interactive Jupyter notebooks"
+    assert [words for words in wanted.split(", ") if words not in paragraph] == []
+
+
 @pytest.mark.parametrize("command", MAKE)
 def test_make_starts_it(command, tmp_path):
     """In a folder where the Pythons of the environments and the installer only say how they were called."""
