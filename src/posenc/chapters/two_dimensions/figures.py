@@ -1,20 +1,30 @@
-"""What chapter 6 draws: what each encoding takes for near, a pair's stripes, an image in a text, shares of answers."""
+"""What chapter 6 draws: a picture and what is near in it, where heads look, what an axial head can say, M-RoPE, stripes."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.patches import Rectangle
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D
 from torch import Tensor
 
-from posenc.axes import axial, decoding_delta, directed, grid, mixed, raster, text_and_images
-from posenc.lesson.controls import slider
+from posenc.axes import directed, grid, mixed, raster, section_axes, text_and_images
+from posenc.chapters.two_dimensions.picture import KINDS, SIDE, drawn, scene
+from posenc.lesson.controls import choice, slider
 from posenc.lesson.live import Live, canvas
-from posenc.lesson.palette import ADDED, GREY, POSITION, SIGNED, TURNED
+from posenc.lesson.palette import ADDED, GREY, KEY, MAGNITUDE, POSITION, QUERY, SIGNED, TURNED
 from posenc.rotary import angles
 
 PAIRS, BASE = 8, 10.0  # of the head whose similarities are drawn
-DARK = "#882255"
+AXES = {"time": "#222222", "row": POSITION, "column": "#882255"}  # the coordinates of M-RoPE
+UP_AND_RIGHT = (-1, 2)  # the patch that is asked for
 
 
 def fan(pairs: int = PAIRS, *, base: float = BASE) -> Tensor:
@@ -29,71 +39,217 @@ def similarity(theta: Tensor, chosen: int) -> Tensor:
     return (theta - theta[chosen]).cos().mean(-1)
 
 
-def neighbourhoods() -> Live:
-    """The similarity of one patch to all others, where a head counts row by row, and with axial and mixed angles."""
-    rows, widest = 8, 12
-    names = ("counted row by row", "axial", "mixed")
-    figure = canvas(8, 2.75)
-    figure.set_layout_engine("none")
-    moving = {}
-    for index, name in enumerate(names):
-        panel = figure.add_axes((0.05 + 0.295 * index, 0.15, 0.275, 0.74))
-        panel.set(xlim=(-0.5, widest - 0.5), ylim=(rows - 0.5, -0.5), aspect="equal")
-        panel.set(xticks=range(0, widest, 3), yticks=range(0, rows, 2) if not index else [])
-        panel.set_xlabel("column")
-        if not index:
-            panel.set_ylabel("row", labelpad=1)
-        moving[name] = panel.imshow(
-            np.zeros((rows, widest)),
-            cmap=SIGNED,
-            vmin=-1,
-            vmax=1,
-            extent=(-0.5, widest - 0.5, rows - 0.5, -0.5),
-        )
-        (moving[f"{name}, nearest"],) = panel.plot(
-            [], [], "o", color="white", markeredgecolor="black", markersize=6
-        )
-        (moving[f"{name}, chosen"],) = panel.plot(
-            [], [], "s", color="white", markersize=8, fillstyle="none", mew=2
-        )
-        moving[f"{name}, title"] = panel.set_title(" ")
-    bar = figure.add_axes((0.945, 0.23, 0.012, 0.56))
-    figure.colorbar(moving["axial"], cax=bar, ticks=[-1, 0, 1])
-    bar.set_title("similarity", loc="right")
+def _patches(panel: Axes, rows: int, columns: int) -> tuple[float, float, float, float]:
+    """Axes on which patch (r, c) is the square around x = c and y = r. Returns the extent of a picture there."""
+    panel.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), aspect="equal")
+    panel.set(xticks=range(0, columns, 2), yticks=range(0, rows, 2))
+    panel.tick_params(length=2, pad=1)
+    panel.set_xlabel("column", labelpad=1)
+    panel.set_ylabel("row", labelpad=1)
+    return -0.5, columns - 0.5, rows - 0.5, -0.5
 
-    def update(width: int, row: int, column: int) -> None:
-        places, column = grid(rows, width), min(column, width - 1)
-        chosen = row * width + column
-        ways = {
-            names[0]: angles(raster(places, width), 2 * PAIRS, base=BASE**2),
-            names[1]: axial(places, 2 * PAIRS, base=BASE),
-            names[2]: mixed(places, fan()),
-        }
-        for name, theta in ways.items():
-            near = similarity(theta, chosen)
-            picture = np.full((rows, widest), np.nan)
-            picture[:, :width] = near.view(rows, width).numpy()
-            moving[name].set_data(picture)
-            near[chosen] = -2
-            best = places[near > near.max() - 1e-9]
-            moving[f"{name}, nearest"].set_data(best[:, 1].numpy(), best[:, 0].numpy())
-            moving[f"{name}, chosen"].set_data([column], [row])
-            moving[f"{name}, title"].set_text(f"{name}: {near.max():.2f} at ○")
+
+def _show_picture(panel: Axes) -> None:
+    """The picture with the borders of its patches."""
+    kinds = scene()
+    panel.imshow(drawn(kinds), extent=_patches(panel, *kinds.shape), interpolation="nearest")
+    for column in range(1, kinds.shape[1]):
+        panel.axvline(column - 0.5, color="white", linewidth=0.5)
+    for row in range(1, len(kinds)):
+        panel.axhline(row - 0.5, color="white", linewidth=0.5)
+
+
+def _frame(panel: Axes, colour: str) -> Rectangle:
+    """A frame around a patch, for `_put`."""
+    return panel.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=colour, linewidth=2.5))
+
+
+def _put(frame: Rectangle, row: int, column: int) -> None:
+    frame.set_xy((column - 0.5, row - 0.5))
+
+
+def near() -> Live:
+    """The picture, and how similar each patch is to the chosen one where a head knows only the count of the patches."""
+    rows, columns = scene().shape
+    places = grid(rows, columns)
+    theta = angles(raster(places, columns), 2 * PAIRS, base=BASE**2)
+    figure = canvas(8, 3.1)
+    figure.set_layout_engine("none")
+    picture = figure.add_axes((0.05, 0.13, 0.43, 0.78))
+    _show_picture(picture)
+    panel = figure.add_axes((0.51, 0.13, 0.43, 0.78))
+    extent = _patches(panel, rows, columns)
+    seen = panel.imshow(np.zeros((rows, columns)), cmap=SIGNED, vmin=-1, vmax=1, extent=extent)
+    bar = figure.add_axes((0.95, 0.18, 0.01, 0.68))
+    figure.colorbar(seen, cax=bar, ticks=[-1, 0, 1])
+    moving = {"seen": seen, "chosen": _frame(picture, QUERY), "on the map": _frame(panel, QUERY)}
+    (moving["nearest"],) = panel.plot([], [], "o", color="white", markeredgecolor="black", markersize=6)
+    moving["number"], moving["title"] = picture.set_title(" "), panel.set_title(" ")
+
+    def update(row: int, column: int) -> None:
+        chosen = row * columns + column
+        alike = similarity(theta, chosen)
+        seen.set_data(alike.view(rows, columns).numpy())
+        alike[chosen] = -2
+        best = places[alike > alike.max() - 1e-9]
+        moving["nearest"].set_data(best[:, 1].numpy(), best[:, 0].numpy())
+        _put(moving["chosen"], row, column)
+        _put(moving["on the map"], row, column)
+        moving["number"].set_text(f"patch ({row}, {column}): number {chosen} in the count")
+        moving["title"].set_text(f"similarity; the nearest, ○, have {alike.max():.2f}")
 
     return Live(
         figure,
         update,
         moving=moving,
         controls={
-            "width": slider("width of a row", 4, widest, unit="patches", value=8, stops=[4, 6, 8, 10, 12]),
-            "row": slider("row", 0, rows - 1, value=2, stops=[0, 2, 5]),
-            "column": slider("column", 0, widest - 1, value=7, stops=[0, 3, 5, 7, 11]),
+            "row": slider("row", 0, rows - 1, value=3, stops=[0, 3, 7]),
+            "column": slider("column", 0, columns - 1, value=5, stops=[0, 2, 5, 8, 11]),
         },
-        alt="Three maps of a grid of 8 rows, coloured by how similar each patch is to the chosen one, a white square; "
-        "white dots are the most similar others. Counted row by row, a patch at the end of a row is nearest to the "
-        "one before it and to the first of the next row, at the other end of the picture. Axial and mixed angles find "
-        "the patches around it.",
+        alt="Left, a picture of a house, a tree and hills, cut into 8 rows of 12 patches, with a frame around the "
+        "chosen one. Right, how similar each patch is to it for a head that knows only how many patches came before: "
+        "white dots mark the most similar ones.",
     )
+
+
+def where_they_look(heads: Mapping[str, Mapping[int, tuple[Tensor, Tensor]]]) -> Live:
+    """Where heads look from one patch of the picture, as light on it, and what their models name.
+
+    Args:
+        heads: name → width of the picture, from 8 to 12 → the weights of every patch on every other, (T, T), and the
+            kinds that the model names, (T,); T is 8 times the width.
+    """
+    kinds = scene()
+    rows, columns = kinds.shape
+    widths = [*next(iter(heads.values()))]
+    high = (len(heads) + 2) // 2  # rows of panels
+    figure = canvas(8, 3.1 * high)
+    figure.set_layout_engine("none")
+    panels = []
+    for index in range(1 + len(heads)):
+        left, bottom = 0.05 + 0.5 * (index % 2), 1 - (index // 2 + 0.87) / high
+        panels.append(figure.add_axes((left, bottom, 0.43, 0.78 / high)))
+        _show_picture(panels[-1])
+    moving = {"title": panels[0].set_title(" ")}
+    moving["asks"], moving["asked for"] = _frame(panels[0], QUERY), _frame(panels[0], KEY)
+    moving["beside"] = _beside(panels[0])
+    for name, panel in zip(heads, panels[1:]):
+        extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
+        moving[name] = panel.imshow(np.zeros((rows, columns, 4)), extent=extent, interpolation="nearest")
+        moving[f"{name}, asks"], moving[f"{name}, asked for"] = _frame(panel, QUERY), _frame(panel, KEY)
+        moving[f"{name}, title"] = panel.set_title(" ")
+
+    def update(row: int, column: int, width: int = widths[-1]) -> None:
+        _put(moving["asks"], row, column)
+        there = row + UP_AND_RIGHT[0], column + UP_AND_RIGHT[1]
+        _put(moving["asked for"], *there)
+        moving["beside"].set_data(_dark(torch.zeros(rows, width), 0.0))
+        moving["title"].set_text(f"({row}, {column}) is to name {there}: {KINDS[kinds[there]]}")
+        for name, looked in heads.items():
+            weights, named = looked[width]
+            asks = row * width + column
+            at = divmod(int(weights[asks].argmax()), width)
+            moving[name].set_data(_dark(weights[asks].view(rows, width), 0.85))
+            _put(moving[f"{name}, asks"], row, column)
+            _put(moving[f"{name}, asked for"], *there)
+            share, kind = weights[asks].max(), KINDS[named[asks]]
+            moving[f"{name}, title"].set_text(f"{name}: {share:.2f} on {at}, names {kind}")
+
+    controls = {}
+    if len(widths) > 1:
+        controls["width"] = slider(
+            "width of the picture", min(widths), max(widths), unit="patches", value=widths[0]
+        )
+    controls["row"] = slider("row", 1, rows - 1, value=4, stops=[1, 4, 7])
+    controls["column"] = slider("column", 0, min(widths) - 3, value=3, stops=[0, 3, min(widths) - 3])
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls=controls,
+        alt="The picture, with a frame around the patch that asks and another around the one above it, two to the "
+        f"right. Beside it the same picture, dark but where a head looks: {', '.join(heads)}.",
+    )
+
+
+def _beside(panel: Axes):
+    """What covers a picture beyond its width, for `_dark`."""
+    rows, columns = scene().shape
+    extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
+    return panel.imshow(np.zeros((rows, columns, 4)), extent=extent, interpolation="nearest")
+
+
+def _dark(weights: Tensor, most: float) -> np.ndarray:
+    """A cover for the picture, (8, 12, 4): black where nothing is looked at, white beyond the width."""
+    rows, columns = scene().shape
+    cover = np.ones((rows, columns, 4))
+    cover[:, : weights.shape[1], :3] = 0
+    cover[:, : weights.shape[1], 3] = most * (1 - weights.numpy() / max(weights.max().item(), 1e-9))
+    return cover
+
+
+def two_wishes() -> Live:
+    """Two patches that a head is to look at, and the nearest to it that a row's share times a column's share comes."""
+    reach, first = 4, UP_AND_RIGHT
+    size = 2 * reach + 1
+    extent = (-reach - 0.5, reach + 0.5, reach + 0.5, -reach - 0.5)
+    figure = canvas(8, 3.6)
+    figure.set_layout_engine("none")
+    ticks = [-4, -2, 0, 2, 4]
+    moving = {}
+    for name, left in (("wanted", 0.07), ("axial", 0.54)):
+        panel = figure.add_axes((left, 0.13, 0.33, 0.33 * 8 / 3.6))
+        panel.set(aspect="equal", xticks=ticks, yticks=ticks, xlabel="columns to the right")
+        panel.set_ylabel("rows down", labelpad=1)
+        moving[name] = panel.imshow(np.zeros((size, size)), cmap=MAGNITUDE, vmin=0, vmax=1, extent=extent)
+        for corner in range(4):
+            moving[f"{name}, corner {corner}"] = panel.text(0, 0, " ", ha="center", va="center")
+        square = {"color": "white", "markersize": 10, "fillstyle": "none", "markeredgewidth": 2}
+        (moving[f"{name}, asks"],) = panel.plot([0], [0], "s", **square)
+        moving[f"{name}, title"] = figure.text(left, 0.985, " ", va="top")
+    above = figure.add_axes((0.54, 0.885, 0.33, 0.04))
+    beside = figure.add_axes((0.88, 0.13, 0.018, 0.33 * 8 / 3.6))
+    for bar, name, shape in ((above, "columns", (1, size)), (beside, "rows", (size, 1))):
+        bar.set(xticks=[], yticks=[])
+        moving[name] = bar.imshow(np.zeros(shape), cmap=MAGNITUDE, vmin=0, vmax=1, aspect="auto")
+
+    def update(row: int, column: int) -> None:
+        wanted = torch.zeros(size, size)
+        for at in (first, (row, column)):
+            wanted[reach + at[0], reach + at[1]] += 0.5
+        by_row, by_column = wanted.sum(1), wanted.sum(0)
+        product = by_row[:, None] * by_column
+        for name, weights in (("wanted", wanted), ("axial", product)):
+            moving[name].set_data((weights / weights.max()).numpy())
+            corners = {*itertools.product((first[0], row), (first[1], column))}  # 4, 2 or 1
+            for corner, (r, c) in itertools.zip_longest(range(4), sorted(corners), fillvalue=first):
+                share = weights[reach + r, reach + c].item() if corner < len(corners) else 0
+                number = moving[f"{name}, corner {corner}"]
+                number.set_text(f"{share:.2f}".removeprefix("0") if share else " ")
+                number.set_position((c, r))
+        moving["rows"].set_data((by_row / by_row.max())[:, None].numpy())
+        moving["columns"].set_data((by_column / by_column.max())[None].numpy())
+        second = "alone" if (row, column) == first else f"or {_offset(row, column)}"
+        moving["wanted, title"].set_text(f"wanted: {_offset(*first)} {second}")
+        kept = product[wanted > 0].sum()
+        moving["axial, title"].set_text(f"row's share × column's share: {kept:.2f} on what was wanted")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "row": slider("second: rows down", -reach, reach, value=first[0]),
+            "column": slider("second: columns right", -reach, reach, value=first[1]),
+        },
+        alt="Left, the patches around the one that asks, a white square in the middle, with the weight that a head is "
+        "to give them: one half each on two patches. Right, the nearest to it that an axial head comes: every weight "
+        "is the share of its row, in the column on the right, times the share of its column, in the row above.",
+    )
+
+
+def _offset(row: int, column: int) -> str:
+    return f"({row:+d}, {column:+d})".replace("-", "−").replace("+0", "0")
 
 
 def stripes() -> Live:
@@ -160,67 +316,140 @@ def stripes() -> Live:
     )
 
 
-def image_in_text() -> Live:
-    """The three coordinates of every token of a text with an image in it."""
-    after, most = 6, 50
-    shown = {"time": ("black", "s", "-"), "row": (POSITION, "^", "--"), "column": (DARK, "o", ":")}
-    figure = canvas(8, 3.6)
+def token_strip() -> Live:
+    """A text, an image and a text as one strip of tokens, and below each token its three coordinates."""
+    words, answer = ("It", "shows", "this", ":"), ("a", "red", "roof", ".")
+    most, house = (3, 5), scene()[4:7, 1:6]
+    longest = len(words) + most[0] * most[1] + len(answer)
+    figure = canvas(8, 2.5)
     figure.set_layout_engine("none")
-    panel = figure.add_axes((0.075, 0.14, 0.62, 0.74))
-    panel.set(xlim=(-1, most), ylim=(-1, 24))
-    panel.set_xlabel("place in the sequence")
-    panel.set_ylabel("coordinate")
-    (counted,) = panel.plot([0, most], [0, most], color=GREY, linewidth=1, label="place = coordinate")
-    moving = {}
-    for name, (colour, marker, style) in shown.items():
-        (moving[name],) = panel.plot(
-            [], [], color=colour, marker=marker, linestyle=style, linewidth=1, markersize=4, label=name
-        )
-    panel.legend(loc="upper left", frameon=False)
-    moving["title"] = panel.set_title(" ")
-
-    picture = figure.add_axes((0.735, 0.14, 0.25, 0.74))
-    picture.set(xlim=(-0.6, 5.6), ylim=(5.6, -0.6), aspect="equal", xticks=[], yticks=[])
-    picture.set_title("row and column of each patch")
-    for side in picture.spines.values():
-        side.set_visible(False)
-    moving["patches"] = picture.scatter([], [], s=640, marker="s", facecolor="white", edgecolor=POSITION)
-    for row in range(6):
-        for column in range(6):
-            moving[f"patch {row} {column}"] = picture.text(
-                column, row, " ", ha="center", va="center", fontsize=9
-            )
+    panel = figure.add_axes((0.075, 0.02, 0.92, 0.84))
+    panel.set(xlim=(-0.6, longest - 0.4), ylim=(4.6, -1.6))
+    panel.set(xticks=[], yticks=[])
+    for spine in panel.spines.values():
+        spine.set_visible(False)
+    moving = {"title": panel.set_title(" ")}
+    for line, (name, colour) in enumerate(AXES.items(), start=1):
+        panel.text(-0.8, line, name, color=colour, ha="right", va="center")
+    panel.text(-0.8, 4, "place", color=GREY, ha="right", va="center")
+    moving["tiles"] = panel.imshow(
+        np.ones((SIDE, SIDE, 3)), extent=(-0.5, longest - 0.5, 0.35, -0.65), aspect="auto"
+    )
+    panel.set(xlim=(-0.6, longest - 0.4), ylim=(4.6, -1.6))
+    for number in range(len(words) + len(answer)):
+        moving[f"word {number}"] = panel.text(0, 0.3, " ", rotation=90, ha="center", va="bottom")
+    for name, colour in (*AXES.items(), ("place", GREY)):
+        moving[name] = _numbers(panel, colour)
 
     def update(before: int, rows: int, columns: int) -> None:
-        places = text_and_images(before, (rows, columns), after)
-        for index, name in enumerate(shown):
-            moving[name].set_data(range(len(places)), places[:, index].numpy())
-        patches = grid(rows, columns)
-        moving["patches"].set_offsets(patches.flip(-1).numpy())
-        for row in range(6):
-            for column in range(6):
-                inside = row < rows and column < columns
-                moving[f"patch {row} {column}"].set_text(
-                    f"{before + row}\n{before + column}" if inside else " "
-                )
-        on = places[before + rows * columns, 0]
-        moving["title"].set_text(
-            f"the text goes on at {on}, in place {before + rows * columns}: delta {str(decoding_delta(places)).replace('-', '−')}"
-        )
+        places = text_and_images(before, (rows, columns), len(answer))
+        on = before + rows * columns
+        strip = np.ones((SIDE, SIDE * longest, 3))
+        for patch, kind in enumerate(house[:rows, :columns].flatten(), start=before):
+            strip[:, SIDE * patch + 1 : SIDE * (patch + 1)] = drawn(kind.view(1, 1))[:, 1:]
+        moving["tiles"].set_data(strip)
+        for number, word in enumerate((*words, *answer)):
+            first = number < len(words)  # of the two texts; a short one loses its first words
+            moving[f"word {number}"].set_x(number - len(words) + (before if first else on))
+            moving[f"word {number}"].set_text(word if number >= len(words) - before else " ")
+        for line, name in enumerate((*AXES, "place"), start=1):
+            shown = range(len(places)) if name == "place" else places[:, line - 1].tolist()
+            moving[name].set_paths([_number(each) for each in shown])
+            moving[name].set_offsets([(token, line) for token in range(len(places))])
+        moving["title"].set_text(f"the text goes on at {places[on, 0]}, in place {on}")
 
     return Live(
         figure,
         update,
         moving=moving,
         controls={
-            "before": slider("text before", 0, 8, unit="tokens", value=4),
-            "rows": slider("rows of the image", 1, 6, value=3),
-            "columns": slider("columns of the image", 1, 6, value=5),
+            "before": slider("text before", 0, len(words), unit="tokens", value=4),
+            "rows": slider("rows of the image", 1, most[0], value=2),
+            "columns": slider("columns of the image", 1, most[1], value=2),
         },
-        alt="Left, time, row and column of every token against its place in the sequence. In text the three lie on one "
-        "line. In the image the time stands still, the row climbs in stairs and the column in teeth, and the text "
-        "after it goes on one above the highest of them, below the grey line on which place and coordinate are equal. "
-        "Right, the patches of the image with their row and column.",
+        alt="A strip of tokens, words, the patches of an image, and words. Below each stand its time, row and column, "
+        "and its place in the sequence. In text the three are equal; in the image the time stands still.",
+    )
+
+
+def _numbers(panel: Axes, colour: str) -> PathCollection:
+    """Room for many numbers, which are drawn as one artist: as texts they would take too long to follow a slider."""
+    points = Affine2D().scale(panel.figure.dpi / 72)
+    numbers = PathCollection([], facecolors=colour, linewidths=0, offset_transform=panel.transData)
+    numbers.set_transform(points)
+    return panel.add_collection(numbers, autolim=False)
+
+
+@cache
+def _number(number: int) -> Path:
+    """The outline of a number, in points, around (0, 0)."""
+    outline = TextPath((0, 0), str(number), size=9)
+    return outline.transformed(Affine2D().translate(*-outline.get_extents().get_points().mean(axis=0)))
+
+
+def dealt_pairs() -> Live:
+    """Which of 64 pairs reads time, rows and columns in two models, above the wavelengths of the pairs."""
+    models = {
+        "one coordinate": ([64, 0, 0], False, 1e6),
+        "blocks (Qwen2-VL)": ([16, 24, 24], False, 1e6),
+        "interleaved (Qwen3-VL)": ([24, 20, 20], True, 5e6),
+    }
+    pairs, one = 64, torch.tensor(1)
+    colours = list(AXES.values())
+    figure = canvas(8, 3.6)
+    figure.set_layout_engine("none")
+    strip = figure.add_axes((0.09, 0.74, 0.89, 0.1))
+    strip.set(xlim=(-0.5, pairs - 0.5), ylim=(0, 1), xticks=[], yticks=[])
+    for spine in strip.spines.values():
+        spine.set_visible(False)
+    panel = figure.add_axes((0.09, 0.14, 0.89, 0.57))
+    panel.set_yscale("log")
+    panel.set(xlim=(-0.5, pairs - 0.5), ylim=(3, 1e8), yticks=[10, 1e3, 1e5, 1e7])
+    panel.minorticks_off()
+    panel.set_xlabel("pair i")
+    panel.set_ylabel("wavelength", labelpad=1)
+    moving = {"title": strip.set_title(" ")}
+    moving["limit"] = panel.axhline(24, color=GREY, linewidth=1, linestyle="--")
+    moving["limit's name"] = panel.text(pairs - 1, 24, " ", color=GREY, ha="right", va="bottom")
+    for pair in range(pairs):
+        moving[f"pair {pair}"] = strip.add_patch(Rectangle((pair - 0.42, 0), 0.84, 1))
+    for (name, colour), mark in zip(AXES.items(), "s^o"):
+        (moving[name],) = panel.plot([], [], mark, color=colour, markersize=5, label=name)
+    panel.legend(loc="upper left", frameon=False, ncols=3)
+
+    def update(order: str, columns: int) -> None:
+        sizes, interleaved, base = models[order]
+        axes = section_axes(sizes, interleaved=interleaved)
+        speeds = angles(one, 2 * pairs, base=base)
+        wavelengths = 2 * math.pi / speeds
+        for pair, axis in enumerate(axes.tolist()):
+            moving[f"pair {pair}"].set_facecolor(colours[axis])
+        for axis, name in enumerate(AXES):
+            mine = axes == axis
+            moving[name].set_data(torch.arange(pairs)[mine].numpy(), wavelengths[mine].numpy())
+        moving["limit"].set_ydata([columns, columns])
+        moving["limit's name"].set_position((pairs - 1, 1.15 * columns))
+        moving["limit's name"].set_text(f"{columns} columns")
+        if (axes == 2).any():
+            turned = math.degrees(columns * speeds[axes == 2].max().item())
+            by = f"{turned:.0f}°" if turned > 10 else f"{turned:.2f}°"
+            moving["title"].set_text(
+                f"{columns} columns to the right turn the fastest of the columns' pairs by {by}"
+            )
+        else:
+            moving["title"].set_text("all 64 pairs turn with the one coordinate that there is")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={
+            "order": choice("order", list(models)),
+            "columns": slider("picture", 4, 64, unit="columns", value=24, stops=[4, 24, 64]),
+        },
+        alt="Above, a strip of 64 squares, one a pair, coloured by the coordinate that the pair turns with: time, row "
+        "or column. Below, the wavelength of each pair on a logarithmic axis, and a dashed line at the width of a "
+        "picture.",
     )
 
 

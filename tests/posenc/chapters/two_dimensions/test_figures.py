@@ -1,55 +1,118 @@
 """Chapter 6's figures show what the module computes."""
 
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from pictures import load
 
-from posenc.axes import axial, grid, text_and_images
+from posenc.axes import section_axes, text_and_images
 from posenc.chapters.two_dimensions import figures
+from posenc.chapters.two_dimensions.picture import KINDS, SIDE, drawn, scene
 from posenc.lesson.palette import ADDED, TURNED
 from posenc.rotary import angles
 
-
-def nearest(live, name):
-    """The white dots of a map, as (row, column)."""
-    columns, rows = live.artists[f"{name}, nearest"].get_data()
-    return {(int(row), int(column)) for row, column in zip(rows, columns)}
+made_up = load(Path(__file__).with_name("made_up.py"))
 
 
-@pytest.mark.parametrize("width", [4, 8, 11])
-def test_the_count_is_near_across_the_end_of_a_row_and_axial_is_not(width):
-    live = figures.neighbourhoods()
-    live.set(width=width, row=3, column=width - 1)
-    assert nearest(live, "counted row by row") == {(3, width - 2), (4, 0)}
-    around = {(3, width - 2), (2, width - 1), (4, width - 1)}
-    assert nearest(live, "axial") == around
-    assert nearest(live, "mixed") <= around | {(2, width - 2), (4, width - 2)}
+def test_the_picture_has_all_kinds_and_shows_each_as_another_patch():
+    assert scene().shape == (8, 12) and set(scene().flatten().tolist()) == set(range(len(KINDS)))
+    tiles = drawn(torch.arange(len(KINDS))[:, None])
+    assert tiles.shape == (len(KINDS) * SIDE, SIDE, 3) and 0 <= tiles.min() and tiles.max() <= 1
+    patches = tiles.reshape(len(KINDS), -1)
+    assert len(np.unique(patches, axis=0)) == len(KINDS)
+    two = drawn(torch.tensor([[1, 2], [3, 4]]))
+    assert np.array_equal(two[:SIDE, SIDE:], drawn(torch.tensor([[2]])))
+    assert np.array_equal(two[SIDE:, :SIDE], drawn(torch.tensor([[3]])))
 
 
-def test_the_maps_hold_the_mean_cosine_and_nothing_right_of_the_row():
-    live = figures.neighbourhoods()
-    live.set(width=6, row=4, column=2)
-    theta = {
-        "counted row by row": angles(torch.arange(48), 16, base=100.0),
-        "axial": axial(grid(8, 6), 16, base=10.0),
-    }
-    for name, angle in theta.items():
-        shown = live.artists[name].get_array().filled(math.nan)
-        assert shown[4, 2] == pytest.approx(1)
-        expected = (angle[5 * 6 + 1] - angle[4 * 6 + 2]).cos().mean().item()
-        assert shown[5, 1] == pytest.approx(expected)
-        assert all(math.isnan(x) for x in shown[:, 6:].flatten())
-    best = max((theta["axial"][26] - theta["axial"][n]).cos().mean().item() for n in range(48) if n != 26)
-    assert live.artists["axial, title"].get_text() == f"axial: {best:.2f} at ○"
+@pytest.mark.parametrize(
+    "row, column, expected", [(3, 5, {(3, 4), (3, 6)}), (2, 11, {(2, 10), (3, 0)}), (0, 0, {(0, 1)})]
+)
+def test_near_in_the_count_are_the_patches_before_and_after(row, column, expected):
+    live = figures.near()
+    live.set(row=row, column=column)
+    columns, rows = live.artists["nearest"].get_data()
+    assert {(int(r), int(c)) for r, c in zip(rows, columns)} == expected
+    for frame in ("chosen", "on the map"):
+        assert live.artists[frame].get_xy() == (column - 0.5, row - 0.5)
+    assert (
+        live.artists["number"].get_text()
+        == f"patch ({row}, {column}): number {12 * row + column} in the count"
+    )
 
 
-def test_the_column_stays_in_the_row_when_the_width_shrinks():
-    live = figures.neighbourhoods()
-    live.set(width=12, column=11)
-    live.set(width=5)
-    columns, _ = live.artists["axial, chosen"].get_data()
-    assert list(columns) == [4]
+def test_the_map_holds_the_mean_cosine():
+    live = figures.near()
+    live.set(row=4, column=2)
+    theta, shown = angles(torch.arange(96), 16, base=100.0), live.artists["seen"].get_array()
+    assert shown[4, 2] == pytest.approx(1)
+    assert shown[5, 1] == pytest.approx((theta[61] - theta[50]).cos().mean().item())
+    best = (theta[51] - theta[50]).cos().mean().item()
+    assert live.artists["title"].get_text() == f"similarity; the nearest, ○, have {best:.2f}"
+
+
+def lit(live, name):
+    """The patches that are not covered, and which columns are white."""
+    cover = live.artists[name].get_array()
+    return {*zip(*(axis.tolist() for axis in np.nonzero(cover[..., 3] < 0.3)))}, (cover[..., 0] == 1).all(
+        0
+    ).sum()
+
+
+def test_the_light_follows_the_weights_and_the_width():
+    live = made_up.where_they_look()
+    live.set(row=5, column=4)
+    assert lit(live, "counted") == ({(4, 6)}, 4)
+    live.set(width=12)
+    assert lit(live, "counted") == ({(4, 10)}, 0)
+    assert lit(live, "axial") == ({(4, 6)}, 0)
+    here, there = KINDS[scene()[4, 6]], KINDS[scene()[4, 10]]
+    assert here != there
+    assert live.artists["title"].get_text() == f"(5, 4) is to name (4, 6): {here}"
+    assert live.artists["counted, title"].get_text() == f"counted: 0.90 on (4, 10), names {there}"
+    for frame in ("asked for", "axial, asked for"):
+        assert live.artists[frame].get_xy() == (5.5, 3.5)
+    assert live.artists["asks"].get_xy() == live.artists["counted, asks"].get_xy() == (3.5, 4.5)
+
+
+def test_what_is_not_shown_of_a_narrow_picture_is_white_and_hides_nothing_else():
+    live = made_up.where_they_look()
+    live.png()
+    cover = live.artists["beside"].get_array()
+    assert (cover[:, 8:] == 1).all() and (cover[:, :8, 3] == 0).all()
+
+
+def weights(live, name):
+    """The numbers that are written on a map, by (row, column)."""
+    corners = [live.artists[f"{name}, corner {corner}"] for corner in range(4)]
+    return {each.get_position()[::-1]: float(each.get_text()) for each in corners if each.get_text() != " "}
+
+
+@pytest.mark.parametrize(
+    "row, column, wanted, kept",
+    [
+        (-1, 2, {(-1, 2): 1}, {(-1, 2): 1}),
+        (-1, -3, {(-1, 2): 0.5, (-1, -3): 0.5}, {(-1, 2): 0.5, (-1, -3): 0.5}),
+        (4, 2, {(-1, 2): 0.5, (4, 2): 0.5}, {(-1, 2): 0.5, (4, 2): 0.5}),
+        (2, -2, {(-1, 2): 0.5, (2, -2): 0.5}, dict.fromkeys([(-1, 2), (-1, -2), (2, 2), (2, -2)], 0.25)),
+    ],
+)
+def test_a_product_of_shares_gives_the_other_corners_as_much(row, column, wanted, kept):
+    live = figures.two_wishes()
+    live.set(row=row, column=column)
+    assert weights(live, "wanted") == wanted and weights(live, "axial") == kept
+    product = live.artists["rows"].get_array() * live.artists["columns"].get_array()
+    assert np.array_equal(product, live.artists["axial"].get_array())
+    assert {(int(r) - 4, int(c) - 4) for r, c in zip(*np.nonzero(product))} == kept.keys()
+    share = sum(kept[at] for at in wanted)
+    assert f": {share:.2f} on what was wanted" in live.artists["axial, title"].get_text()
+
+
+def test_offsets_have_their_signs():
+    assert [figures._offset(*each) for each in ((-1, 2), (0, -3))] == ["(−1, +2)", "(0, −3)"]
 
 
 def test_the_fan_has_axials_speeds_in_eight_directions():
@@ -87,28 +150,67 @@ def test_the_point_is_the_pairs_two_steps():
     assert live.artists["readout"].get_text() == "−1.57 a row, 0.00 a column"
 
 
-@pytest.mark.parametrize("before, rows, columns", [(0, 1, 1), (4, 3, 5), (8, 6, 2)])
+@pytest.mark.parametrize("before, rows, columns", [(0, 1, 1), (4, 3, 5), (3, 3, 2)])
 def test_the_three_coordinates_are_those_of_the_module(before, rows, columns):
-    live = figures.image_in_text()
+    live = figures.token_strip()
     live.set(before=before, rows=rows, columns=columns)
-    places = text_and_images(before, (rows, columns), 6)
+    places = text_and_images(before, (rows, columns), 4)
+    written = [*places.mT.tolist(), [*range(len(places))]]
+    for line, name in enumerate(("time", "row", "column", "place")):
+        numbers = live.artists[name]
+        assert numbers.get_paths() == [figures._number(number) for number in written[line]]
+        assert numbers.get_offsets().tolist() == [[token, line + 1] for token in range(len(places))]
+    on = before + rows * columns
+    assert (
+        live.artists["title"].get_text()
+        == f"the text goes on at {before + max(rows, columns)}, in place {on}"
+    )
+    words = [live.artists[f"word {number}"] for number in range(8)]
+    tokens = {word.get_position()[0] for word in words if word.get_text() != " "}
+    assert tokens == {*range(before), *range(on, on + 4)}
+    tiles = live.artists["tiles"].get_array()
+    painted = (tiles != 1).any(axis=(0, 2)).reshape(-1, SIDE).any(axis=1)
+    assert painted.nonzero()[0].tolist() == [*range(before, on)]
+
+
+def test_a_number_is_drawn_around_its_place():
+    low, high = figures._number(17).get_extents().get_points()
+    assert low + high == pytest.approx(np.zeros(2), abs=1e-9) and 8 < high[0] - low[0] < 14
+
+
+@pytest.mark.parametrize(
+    "order, sizes, base, turned",
+    [
+        ("blocks (Qwen2-VL)", [16, 24, 24], 1e6, "0.24°"),
+        ("interleaved (Qwen3-VL)", [24, 20, 20], 5e6, "849°"),
+    ],
+)
+def test_pairs_have_the_colour_of_their_axis_and_their_wavelengths(order, sizes, base, turned):
+    live = figures.dealt_pairs()
+    live.set(order=order)
+    axes = section_axes(sizes, interleaved=order.startswith("interleaved"))
+    wavelengths = 2 * math.pi / angles(torch.tensor(1), 128, base=base)
+    colours = [live.artists[f"pair {pair}"].get_facecolor() for pair in range(64)]
     for axis, name in enumerate(("time", "row", "column")):
-        place, coordinate = live.artists[name].get_data()
-        assert list(place) == list(range(len(places)))
-        assert list(coordinate) == places[:, axis].tolist()
-    on, place = before + max(rows, columns), before + rows * columns
-    delta = str(on - place).replace("-", "−")
-    assert live.artists["title"].get_text() == f"the text goes on at {on}, in place {place}: delta {delta}"
-    written = {
-        (row, column): live.artists[f"patch {row} {column}"].get_text()
-        for row in range(6)
-        for column in range(6)
-    }
-    assert written[rows - 1, columns - 1] == f"{before + rows - 1}\n{before + columns - 1}"
-    assert sum(text != " " for text in written.values()) == rows * columns
-    assert len(live.artists["patches"].get_offsets()) == rows * columns
-    panel = live.figure.axes[0]
-    assert len(places) <= panel.get_xlim()[1] and places.max() <= panel.get_ylim()[1]
+        pairs, shown = live.artists[name].get_data()
+        assert pairs.tolist() == (axes == axis).nonzero()[:, 0].tolist()
+        assert shown.tolist() == wavelengths[axes == axis].tolist()
+        assert len({colours[pair] for pair in pairs}) == 1
+    assert len(set(colours)) == 3
+    assert (
+        live.artists["title"]
+        .get_text()
+        .endswith(f"24 columns to the right turn the fastest of the columns' pairs by {turned}")
+    )
+    live.set(columns=48)
+    assert live.artists["limit"].get_ydata() == [48, 48]
+
+
+def test_with_one_coordinate_all_pairs_turn_with_it():
+    live = figures.dealt_pairs()
+    live.png()
+    assert len(live.artists["time"].get_data()[0]) == 64 and not len(live.artists["column"].get_data()[0])
+    assert live.artists["title"].get_text() == "all 64 pairs turn with the one coordinate that there is"
 
 
 def test_shares_show_every_seed_of_every_series():
