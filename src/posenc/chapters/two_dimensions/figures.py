@@ -79,6 +79,7 @@ def near() -> Live:
     _show_picture(picture)
     panel = figure.add_axes((0.51, 0.13, 0.43, 0.78))
     extent = _patches(panel, rows, columns)
+    panel.set_ylabel("")
     seen = panel.imshow(np.zeros((rows, columns)), cmap=SIGNED, vmin=-1, vmax=1, extent=extent)
     bar = figure.add_axes((0.95, 0.18, 0.01, 0.68))
     figure.colorbar(seen, cax=bar, ticks=[-1, 0, 1])
