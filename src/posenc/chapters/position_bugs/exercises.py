@@ -108,7 +108,7 @@ def steps_apart(answer: Answer) -> None:
         wrong(f"it gives {got:.4g}, and the largest difference of a log-probability is {off.abs().max():.4g}")
 
 
-# ---------------------------------------------------------------- 8.2 positions of a padded batch
+# ---------------------------------------------------------------- 8.4 positions of a padded batch
 
 
 @exercise(
@@ -150,7 +150,7 @@ def positions_from_mask(answer: Answer) -> None:
         wrong(f"for {rows} it gives {got.tolist()} and should give {wanted.tolist()}")
 
 
-# ---------------------------------------------------------------- 8.3 layout
+# ---------------------------------------------------------------- 8.2 layout
 
 
 @exercise(
@@ -202,7 +202,7 @@ def layout_of(answer: Answer) -> None:
         )
 
 
-# ---------------------------------------------------------------- 8.4 base
+# ---------------------------------------------------------------- 8.3 base
 
 
 @exercise(

@@ -1,21 +1,20 @@
-"""What chapter 8 draws: what mistakes cost and which runs see them, matrices, bases, and a cache's gap."""
+"""What chapter 8 draws: what mistakes cost, which runs see them, matrices, bases, a cache's gap, and batches."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
 
 import torch
-from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from posenc.lesson.controls import choice, slider
 from posenc.lesson.live import Live, canvas, still
-from posenc.lesson.palette import ADDED, GREY, SIGNED, TURNED
+from posenc.lesson.palette import ADDED, GREY, POSITION, SIGNED, TURNED
 from posenc.probe import Convention, convention
 from posenc.probe.agreement import QUIET
 from posenc.tasks import CHARACTERS
 
-LOUD = "#D55E00"  # runs that disagree
+LOUD = "#A50026"  # runs that disagree; no colour of the palette
 PALE = "#EEEEEE"  # too little to matter
 FLOOR = 1e-7  # where the bars of differences begin
 
@@ -27,7 +26,7 @@ def texts(written: Mapping[str, str], *, prompt: int) -> Live:
         written: who wrote it → the text, the prompt in front.
         prompt: how many characters of each text were given.
     """
-    figure = canvas(8, 0.75 * len(written))
+    figure = canvas(8, 1.0 * len(written))
     figure.set_layout_engine("none")
     panel = figure.add_axes((0, 0, 1, 1))
     panel.set_axis_off()
@@ -35,67 +34,82 @@ def texts(written: Mapping[str, str], *, prompt: int) -> Live:
         top = 1 - (row + 0.1) / len(written)
         panel.text(0.02, top, name, weight="bold", va="top")
         marked = text[:prompt] + " ▸ " + text[prompt:]
-        lines = textwrap.wrap(" ".join(marked.split()), 96)[:2]
+        lines = textwrap.wrap(" ".join(marked.split()), 96)[:3]
         panel.text(0.02, top - 0.3 / len(written), "\n".join(lines), family="monospace", va="top")
     return still(figure, alt=f"What each wrote after the same {prompt} characters: {', '.join(written)}.")
 
 
-def cost(losses: Mapping[str, Tensor], differences: Mapping[str, Mapping[str, float]]) -> Live:
-    """What a mistake costs at each place, and which of the runs that must agree it sets apart.
+def cost(losses: Mapping[str, Tensor]) -> Live:
+    """What a mistake costs at each place.
 
     Args:
         losses: mistake → nats at each place, (T,); the first is the port without one.
-        differences: mistake → run → the largest difference of a log-probability.
     """
-    right, *mistakes = losses
+    right = next(iter(losses))
     length = len(losses[right])
-    runs = list(next(iter(differences.values())))
-    figure = canvas(8, 3.4)
-    curve, bars = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    figure = canvas(8, 3.2)
+    curve = figure.subplots()
     top = max(line[1:].max().item() for line in losses.values())
     curve.set(xlim=(0, length), ylim=(0, 1.1 * top), xlabel="characters read before", ylabel="loss (nats)")
     places = torch.arange(length).numpy()
-    curve.plot(places, losses[right].numpy(), color=GREY, linewidth=2, label="the model")
     (wrong,) = curve.plot([], [], color=TURNED, linewidth=1.3, label="the port")
+    curve.plot(places, losses[right].numpy(), color=GREY, linewidth=4, alpha=0.5, label="the model")
     (here,) = curve.plot([], [], color="black", linestyle=":", linewidth=1)
     curve.legend(loc="upper right")
     readout = curve.set_title(" ")
-    _differences_axes(bars, runs)
-    lines = LineCollection([], linewidths=9)
-    bars.add_collection(lines)
-    said = bars.set_title(" ")
 
     def update(mistake: str, place: int) -> None:
         wrong.set_data(places, losses[mistake].numpy())
         here.set_data([place, place], [0, 1.1 * top])
-        readout.set_text(
-            f"after {place}: {losses[right][place]:.2f}, and {losses[mistake][place]:.2f} with the mistake"
-        )
-        sizes = [max(differences[mistake][run], FLOOR) for run in runs]
-        lines.set_segments([[(FLOOR, row), (size, row)] for row, size in enumerate(sizes)])
-        lines.set_color([LOUD if size > QUIET else GREY for size in sizes])
-        loud = [run for run, size in zip(runs, sizes) if size > QUIET]
-        said.set_text(f"disagree: {', '.join(loud) if loud else 'none'}")
+        apart = "" if mistake == right else f", and {losses[mistake][place]:.2f} with the mistake"
+        readout.set_text(f"after {place} characters: {losses[right][place]:.2f} nats{apart}")
 
     return Live(
         figure,
         update,
-        moving={"wrong": wrong, "here": here, "readout": readout, "bars": lines, "said": said},
+        moving={"wrong": wrong, "here": here, "readout": readout},
         controls={
-            "mistake": choice("mistake", mistakes),
+            "mistake": choice("mistake", list(losses)),
             "place": slider("place", 0, length - 1, unit="characters", value=7, stops=[0, 7, 31, length - 1]),
         },
-        alt="Left, the loss against the number of characters that were read before, of the model and of a port with "
-        "the chosen mistake. Right, for each run that must agree with the plain one, the largest difference of a "
-        "log-probability on a logarithmic axis; those above a dashed line disagree.",
+        alt="The loss against the number of characters that were read before, of the model and of a port with the "
+        "chosen mistake.",
     )
 
 
-def _differences_axes(bars: Axes, runs: Sequence[str]) -> None:
+def runs(differences: Mapping[str, Mapping[str, float]]) -> Live:
+    """Which of the runs that must agree a mistake sets apart.
+
+    Args:
+        differences: mistake → run → the largest difference of a log-probability; the first is the port without one.
+    """
+    right = next(iter(differences))
+    names = list(differences[right])
+    figure = canvas(8, 2.7)
+    bars = figure.subplots()
     bars.set_xscale("log")
-    bars.set(xlim=(FLOOR, 100), ylim=(len(runs) - 0.5, -0.5), xlabel="largest difference (nats)")
-    bars.set_yticks(range(len(runs)), runs)
+    bars.set(xlim=(FLOOR, 100), ylim=(len(names) - 0.4, -0.6), xlabel="largest difference of a log-probability (nats)")
+    bars.set_yticks(range(len(names)), names)
     bars.axvline(QUIET, color="black", linestyle="--", linewidth=1)
+    lines = LineCollection([], linewidths=8)
+    bars.add_collection(lines)
+    said = bars.set_title(" ")
+
+    def update(mistake: str) -> None:
+        sizes = [max(differences[mistake][run], FLOOR) for run in names]
+        lines.set_segments([[(FLOOR, row), (size, row)] for row, size in enumerate(sizes)])
+        lines.set_color([LOUD if size > QUIET else GREY for size in sizes])
+        loud = [run for run, size in zip(names, sizes) if size > QUIET]
+        said.set_text(f"{mistake}: {'these disagree: ' + ', '.join(loud) if loud else 'all agree'}")
+
+    return Live(
+        figure,
+        update,
+        moving={"bars": lines, "said": said},
+        controls={"mistake": choice("mistake", list(differences))},
+        alt="For each run that must agree with the plain one, the largest difference of a log-probability on a "
+        "logarithmic axis; those beyond a dashed line disagree.",
+    )
 
 
 _PORTS = {  # what stands beside the rotation that the weights know
@@ -126,7 +140,7 @@ def matrices() -> Live:
     }
     names = {name: repr(convention(rotate, size)) for name, rotate in ports.items()}
     units = torch.eye(size)[:, None, None]  # (B, H, T, d)
-    figure = canvas(8, 4.2)
+    figure = canvas(8, 4.4)
     panels = figure.subplots(1, 2)
     images = []
     for panel, title in zip(panels, ("the model's R(p)", "the port's R(p)")):
@@ -218,26 +232,29 @@ def bases(powers: Tensor, losses: Mapping[int, Tensor], *, trained: float = 4.0,
     )
 
 
-def gap(lengths: Sequence[int], chances: Mapping[str, Tensor], names: Mapping[str, str]) -> Live:
+def gap(
+    lengths: Sequence[int], chances: Mapping[str, Tensor], names: Mapping[str, str], *, text: int = 0
+) -> Live:
     """The next character after a prompt, read as a whole and decoded with a cache.
 
     Args:
         lengths: of the prompts, ascending, evenly spaced.
-        chances: mistake → probability of every character after each prompt, (prompts, characters); the first is
-            the port without one.
+        chances: mistake → log-probability of every character after each prompt, (prompts, texts, characters); the
+            first is the port without one.
         names: of characters that cannot be seen.
+        text: the one whose probabilities are shown.
     """
     right, *mistakes = chances
-    gaps = {name: (chances[name].log() - chances[right].log()).abs().amax(dim=1) for name in mistakes}
+    gaps = {name: (chances[name] - chances[right]).abs().amax(dim=-1) for name in mistakes}  # (prompts, texts)
     figure = canvas(8, 3.4)
     curve, bars = figure.subplots(1, 2, width_ratios=[1.25, 1])
-    top = max(line.max().item() for line in gaps.values())
-    curve.set(xlim=(lengths[0], lengths[-1]), ylim=(0, 1.25 * top))
+    top = max(line[:, text].max().item() for line in gaps.values())
+    curve.set(xlim=(lengths[0], lengths[-1]), ylim=(0, 1.2 * top))
     curve.set(xlabel="length of the prompt (characters)", ylabel="gap (nats)")
-    for (name, line), style in zip(gaps.items(), ("-", "--", ":")):
-        curve.plot(list(lengths), line.numpy(), color=TURNED, linestyle=style, label=name)
+    (mean,) = curve.plot([], [], color=TURNED, linewidth=2, label=f"mean of {gaps[mistakes[0]].shape[1]} texts")
+    (one,) = curve.plot([], [], color=TURNED, linewidth=1, alpha=0.35, label="one text")
     (here,) = curve.plot([], [], "o", color="black")
-    curve.legend(loc="upper left", ncols=len(mistakes))
+    curve.legend(loc="upper left", ncols=2)
     shown = 6
     bars.set(xlim=(0, 1), ylim=(shown + 0.8, -0.6), xlabel="probability", yticks=[])
     both = {
@@ -253,21 +270,23 @@ def gap(lengths: Sequence[int], chances: Mapping[str, Tensor], names: Mapping[st
 
     def update(mistake: str, prompt: int) -> None:
         index = min(range(len(lengths)), key=lambda i: abs(lengths[i] - prompt))
-        here.set_data([lengths[index]], [gaps[mistake][index].item()])
-        likely = chances[right][index].topk(shown).indices.tolist()
+        mean.set_data(list(lengths), gaps[mistake].mean(dim=1).numpy())
+        one.set_data(list(lengths), gaps[mistake][:, text].numpy())
+        here.set_data([lengths[index]], [gaps[mistake][index, text].item()])
+        likely = chances[right][index, text].topk(shown).indices.tolist()
         for row, code in enumerate(likely):
             labels[row].set_text(names.get(CHARACTERS[code], CHARACTERS[code]))
         for name, (artist, shift, _) in zip((right, mistake), both.values()):
-            found = chances[name][index, likely].tolist()
+            found = chances[name][index, text, likely].exp().tolist()
             artist.set_segments([[(0, row + shift), (x, row + shift)] for row, x in enumerate(found)])
-        readout.set_text(f"after {lengths[index]} characters: gap {gaps[mistake][index]:.2f}")
+        readout.set_text(f"after {lengths[index]} characters: gap {gaps[mistake][index, text]:.2f}")
 
     moving = {name: artist for name, (artist, _, _) in both.items()}
     moving |= {f"label {row}": label for row, label in enumerate(labels)}
     return Live(
         figure,
         update,
-        moving=moving | {"here": here, "readout": readout},
+        moving=moving | {"mean": mean, "one": one, "here": here, "readout": readout},
         controls={
             "mistake": choice("mistake", mistakes),
             "prompt": slider(
@@ -280,9 +299,65 @@ def gap(lengths: Sequence[int], chances: Mapping[str, Tensor], names: Mapping[st
             ),
         },
         alt="Left, the largest difference of a log-probability that decoding with the cache makes, against the length "
-        "of the prompt, one line a mistake. Right, the probabilities of the likeliest next characters, with the whole "
-        "text at once and decoded with the cache.",
+        "of the prompt: the mean of the texts, and one of them faint. Right, the probabilities of the likeliest next "
+        "characters of that one, with the whole text at once and decoded with the cache.",
     )
+
+
+_LONG, _SHORT = "the cat sat on it", "a dog ran"  # the rows of a padded batch
+
+
+def padding() -> Live:
+    """Two rows of different lengths, padded on the left: which position each token gets, and how far two stand apart."""
+    figure = canvas(8, 2.6)
+    figure.set_layout_engine("none")
+    panel = figure.add_axes((0, 0, 1, 1), xlim=(0, 9.2), ylim=(2.45, -0.55))
+    panel.set_axis_off()
+    panel.spines[:].set_visible(False)
+    words, short = _LONG.split() + ["."], _SHORT.split() + ["."]
+    width = len(words)
+    squares, numbers = [], []
+    for row in range(2):
+        for column in range(width):
+            squares.append(panel.text(column + 0.8, row, " ", ha="center", va="center", family="monospace", bbox={"boxstyle": "square"}))
+            numbers.append(panel.text(column + 0.8, row + 0.42, " ", ha="center", va="center", color=POSITION))
+    panel.text(7.0, 0, "the long text", va="center")
+    panel.text(7.0, 1, "the short text", va="center")
+    panel.text(7.0, 0.42, "positions", va="center", color=POSITION)
+    said = panel.text(0.5, 2.15, " ", va="center")
+
+    def update(counted: str, length: int) -> None:
+        pad = width - length
+        rows = [words, ["pad"] * pad + short[len(short) - length :]]
+        for row, tokens in enumerate(rows):
+            for column, word in enumerate(tokens):
+                own = row == 0 or column >= pad
+                place = column if row == 0 or counted == _COUNTED[0] else max(column - pad, 0)
+                square, number = squares[row * width + column], numbers[row * width + column]
+                square.set_text(f"{word:^3}")
+                square.set_color("black" if own else GREY)
+                square.get_bbox_patch().set(facecolor="white" if own else PALE, edgecolor="black" if own else GREY)
+                number.set_text(str(place))
+                number.set_alpha(1.0 if own else 0.35)
+        first, last = ((0, length - 1), (pad, width - 1))[counted == _COUNTED[0]]
+        said.set_text(f"short text: its last token at {last}, its first at {first}, so they are {last - first} apart")
+
+    return Live(
+        figure,
+        update,
+        moving={f"square {i}": square for i, square in enumerate(squares)}
+        | {f"number {i}": number for i, number in enumerate(numbers)}
+        | {"said": said},
+        controls={
+            "counted": choice("positions", _COUNTED),
+            "length": slider("length of the short text", 2, 4, value=4, unit="tokens"),
+        },
+        alt="A batch of two rows of tokens, the short one filled up on the left with padding, and below each token its "
+        "position: as the columns are numbered, or counted from the first real token of each row.",
+    )
+
+
+_COUNTED = ("the columns'", "each row's own")
 
 
 def packing(costs: Mapping[tuple[str, str], Tensor]) -> Live:
@@ -292,7 +367,7 @@ def packing(costs: Mapping[tuple[str, str], Tensor]) -> Live:
         costs: (model, way to pack) → nats a character.
     """
     models, ways = (list(dict.fromkeys(names)) for names in zip(*costs))
-    figure = canvas(8, 2.4)
+    figure = canvas(8, 2.7)
     panel = figure.subplots()
     for index, (model, colour) in enumerate(zip(models, (TURNED, ADDED))):
         rows = [row + 0.36 * (index - (len(models) - 1) / 2) for row in range(len(ways))]
@@ -304,7 +379,8 @@ def packing(costs: Mapping[tuple[str, str], Tensor]) -> Live:
     panel.set(xlim=(min(0, *map(float, costs.values())), 1.12 * top), ylim=(len(ways) - 0.5, -0.5))
     panel.set_yticks(range(len(ways)), [f"{way}" for way in ways])
     panel.set_xlabel("more than alone (nats a character)")
-    panel.legend(loc="lower right")
+    if len(models) > 1:
+        panel.legend(loc="lower right")
     return still(
         figure,
         alt="Bars: how much more the second of two packed texts costs than it costs alone, for "

@@ -4,7 +4,7 @@ It runs the weights of a trained `Transformer` with code of its own, as a port d
 as long as `mistake` is "none".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,7 +49,7 @@ class Port:
         model: one seed's Transformer, whose weights are used as they are.
         convention: the rotation of queries and keys; None for a model without one.
         mistake: one of MISTAKES.
-        rotate: (x, positions) → x, in the place of a convention.
+        rotate: (x, positions) → x, in the place of a convention; or one of these for each layer.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Port:
         *,
         convention: Convention | None = RIGHT,
         mistake: str = "none",
-        rotate: Callable | None = None,
+        rotate: Callable | Sequence[Callable] | None = None,
     ):
         if mistake not in MISTAKES:
             raise ValueError(f"{mistake!r} is none of the mistakes: {', '.join(MISTAKES)}")
@@ -71,7 +71,9 @@ class Port:
         }
         if convention is not None and mistake in wrong:
             convention = Convention(**({"head_dim": convention.head_dim} | wrong[mistake]))
-        self.rotate = rotate or (convention.rotate if convention is not None else None)
+        if rotate is None and convention is not None:
+            rotate = convention.rotate
+        self.rotations = [rotate] * len(model.blocks) if rotate is None or callable(rotate) else list(rotate)
 
     @torch.no_grad()
     def __call__(
@@ -103,16 +105,16 @@ class Port:
         if model.encode is not None:
             x = model.encode(x, positions)
         layers = []
-        for index, block in enumerate(model.blocks):
+        for index, (block, rotate) in enumerate(zip(model.blocks, self.rotations, strict=True)):
             part = block.attention
             query, key, value = (
                 projection(block.attention_norm(x)).unflatten(-1, (part.heads, -1)).transpose(-2, -3)
                 for projection in (part.query, part.key, part.value)
             )
-            if self.rotate is not None:
-                query, key = self.rotate(query, at), self.rotate(key, at)
+            if rotate is not None:
+                query, key = rotate(query, at), rotate(key, at)
                 if self.mistake == "values turned":
-                    value = self.rotate(value, at)
+                    value = rotate(value, at)
             if cache:
                 key, value = (
                     torch.cat([before, now], dim=-2) for before, now in zip(cache.layers[index], (key, value))
@@ -132,9 +134,10 @@ class Port:
             return len(cache)
         return cache.seen + (self.mistake == "cache + 1")
 
-    def evict(self, cache: Cache, n: int) -> Cache:
-        """The cache without its n oldest tokens."""
-        return Cache(tuple((key[..., n:, :], value[..., n:, :]) for key, value in cache.layers), cache.seen)
+    def evict(self, cache: Cache, n: int, *, sinks: int = 0) -> Cache:
+        """The cache without its n oldest tokens; the first so many sinks stay in any case."""
+        kept = torch.cat([torch.arange(sinks), torch.arange(sinks + n, len(cache))])
+        return Cache(tuple((key[..., kept, :], value[..., kept, :]) for key, value in cache.layers), cache.seen)
 
     def padded(self, tokens: Tensor, real: Tensor) -> Tensor:
         """Logits of rows that are padded on the left; real (B, T) is True at their own tokens."""

@@ -16,10 +16,14 @@ def texts() -> Live:
 def cost() -> Live:
     base = 1.5 + torch.exp(-torch.arange(64) / 6)
     mistakes = {"clockwise": 0.8, "base 100": 0.1, "cache from 0": 0.0}
-    losses = {"none": base} | {name: base + size * torch.arange(64) / 32 for name, size in mistakes.items()}
-    differences = {name: {run: 1e-6 * (1 + row) for row, run in enumerate(RUNS)} for name in losses}
-    differences["cache from 0"] |= {"steps": 6.0, "chunks": 5.0}
-    return figures.cost(losses, differences)
+    return figures.cost(
+        {"none": base} | {name: base + size * torch.arange(64) / 32 for name, size in mistakes.items()}
+    )
+
+
+def runs() -> Live:
+    quiet = {run: 1e-6 * (1 + row) for row, run in enumerate(RUNS)}
+    return figures.runs({"none": quiet, "clockwise": quiet, "cache from 0": quiet | {"steps": 6.0, "chunks": 5.0}})
 
 
 def bases() -> Live:
@@ -30,7 +34,7 @@ def bases() -> Live:
 def gap() -> Live:
     draw = torch.Generator().manual_seed(0)
     chances = {
-        name: (2 * torch.randn(5, 96, generator=draw)).softmax(-1)
+        name: (2 * torch.randn(5, 3, 96, generator=draw)).log_softmax(-1)
         for name in ("none", "cache from 0", "cache + 1")
     }
     return figures.gap([4, 8, 12, 16, 20], chances, {" ": "space", "\n": "line"})

@@ -30,7 +30,7 @@ def by_argmax(whole, step, tokens):
     return right_steps(whole, step, tokens, of=lambda x: x.argmax(-1, keepdim=True).double())
 
 
-# --- 8.2 positions_from_mask
+# --- 8.4 positions_from_mask
 
 
 def right_positions(real):
@@ -41,7 +41,7 @@ def less_the_padding(real):
     return (torch.arange(real.shape[1]) - (~real).sum(1, keepdim=True)).clamp(min=0)
 
 
-# --- 8.3 layout_of
+# --- 8.2 layout_of
 
 
 def right_layout(rotate, head_dim, *, position=3, from_zero=False):
@@ -75,7 +75,7 @@ def exchanged(rotate, head_dim):
     return {"interleaved": "half_split", "half_split": "interleaved"}[right_layout(rotate, head_dim)]
 
 
-# --- 8.4 base_of
+# --- 8.3 base_of
 
 
 def right_base(rotate, head_dim, *, power=None, invert=False, log=False, plain=False, position=1):

@@ -15,21 +15,31 @@ def some_losses():
     return {"none": base, "clockwise": base + 0.5, "cache from 0": base.clone()}
 
 
-def test_the_cost_is_drawn_at_the_place_and_loud_runs_are_named():
+def test_the_cost_is_drawn_at_the_place():
     losses = some_losses()
-    differences = {
-        "none": dict.fromkeys(RUNS, 1e-5),
-        "clockwise": dict.fromkeys(RUNS, 1e-5),
-        "cache from 0": {"shift": 1e-5, "far": 0.0, "steps": 3.0},
-    }
-    live = figures.cost(losses, differences)
+    live = figures.cost(losses)
     live.set(place=3)
+    assert live.artists["readout"].get_text() == f"after 3 characters: {losses['none'][3]:.2f} nats"
+    live.set(mistake="clockwise")
     assert live.artists["wrong"].get_ydata() == pytest.approx(losses["clockwise"].numpy())
     before, after = losses["none"][3], losses["clockwise"][3]
-    assert live.artists["readout"].get_text() == f"after 3: {before:.2f}, and {after:.2f} with the mistake"
-    assert live.artists["said"].get_text() == "disagree: none"
+    expected = f"after 3 characters: {before:.2f} nats, and {after:.2f} with the mistake"
+    assert live.artists["readout"].get_text() == expected
+    assert live.sweep() > 0
+
+
+def test_loud_runs_are_named():
+    live = figures.runs(
+        {
+            "none": dict.fromkeys(RUNS, 1e-5),
+            "clockwise": dict.fromkeys(RUNS, 1e-5),
+            "cache from 0": {"shift": 1e-5, "far": 0.0, "steps": 3.0},
+        }
+    )
+    live.set(mistake="clockwise")
+    assert live.artists["said"].get_text() == "clockwise: all agree"
     live.set(mistake="cache from 0")
-    assert live.artists["said"].get_text() == "disagree: steps"
+    assert live.artists["said"].get_text() == "cache from 0: these disagree: steps"
     ends = [segment[1] for segment in live.artists["bars"].get_segments()]
     assert [end[0] for end in ends] == pytest.approx([1e-5, figures.FLOOR, 3.0])
     assert [tuple(end)[1] for end in ends] == [0, 1, 2]
@@ -79,22 +89,40 @@ def test_the_bases_are_marked_and_pairs_are_off_by_their_angles():
     assert live.sweep() > 0
 
 
-def test_the_gap_is_that_of_the_log_probabilities():
+def test_the_gap_is_that_of_the_log_probabilities_for_one_text_and_in_the_mean():
     draw = torch.Generator().manual_seed(0)
     chances = {
-        name: (2 * torch.randn(5, 96, generator=draw)).softmax(-1)
+        name: (2 * torch.randn(5, 3, 96, generator=draw)).log_softmax(-1)
         for name in ("none", "cache from 0", "cache + 1")
     }
-    live = figures.gap([4, 8, 12, 16, 20], chances, {" ": "space"})
+    live = figures.gap([4, 8, 12, 16, 20], chances, {" ": "space"}, text=2)
     live.set(prompt=8, mistake="cache + 1")
-    gap = (chances["cache + 1"][1].log() - chances["none"][1].log()).abs().max()
-    assert live.artists["here"].get_ydata()[0] == pytest.approx(gap.item())
-    assert live.artists["readout"].get_text() == f"after 8 characters: gap {gap:.2f}"
-    likely = chances["none"][1].argsort(descending=True)[:6].tolist()
+    gaps = (chances["cache + 1"] - chances["none"]).abs().amax(-1)  # (5, 3)
+    assert live.artists["here"].get_ydata()[0] == pytest.approx(gaps[1, 2].item())
+    assert live.artists["one"].get_ydata() == pytest.approx(gaps[:, 2].numpy())
+    assert live.artists["mean"].get_ydata() == pytest.approx(gaps.mean(1).numpy())
+    assert live.artists["readout"].get_text() == f"after 8 characters: gap {gaps[1, 2]:.2f}"
+    likely = chances["none"][1, 2].argsort(descending=True)[:6].tolist()
     assert [live.artists[f"label {row}"].get_text() for row in range(6)] == [CHARACTERS[i] for i in likely]
     for artist, name in (("right", "none"), ("wrong", "cache + 1")):
         ends = [segment[1][0] for segment in live.artists[artist].get_segments()]
-        assert ends == pytest.approx(chances[name][1, likely].tolist())
+        assert ends == pytest.approx(chances[name][1, 2, likely].exp().tolist())
+    assert live.sweep() > 0
+
+
+def test_a_padded_row_is_counted_either_way():
+    live = figures.padding()
+
+    def numbers():
+        return [int(live.artists[f"number {i}"].get_text()) for i in range(12)]
+
+    live.set(length=3)
+    assert numbers() == [*range(6), *range(6)]
+    assert live.artists["said"].get_text().endswith("its last token at 5, its first at 3, so they are 2 apart")
+    live.set(counted="each row's own")
+    assert numbers() == [*range(6), 0, 0, 0, 0, 1, 2]
+    assert live.artists["said"].get_text().endswith("its last token at 2, its first at 0, so they are 2 apart")
+    assert [live.artists[f"square {i}"].get_text().strip() for i in range(6, 12)] == ["pad"] * 3 + ["dog", "ran", "."]
     assert live.sweep() > 0
 
 
@@ -107,3 +135,4 @@ def test_texts_and_bars_are_drawn_without_a_control():
     panel = live.figure.axes[0]
     assert sorted(bar.get_width() for bar in panel.patches) == pytest.approx([-0.02, 0.1, 0.1, 0.1])
     assert live.png() and "rotary and table" in live.alt and "mask; open" in live.alt
+    assert panel.get_legend() and not figures.packing({("rotary", "mask"): torch.tensor(0.1)}).figure.axes[0].get_legend()
