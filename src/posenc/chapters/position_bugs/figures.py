@@ -88,7 +88,11 @@ def runs(differences: Mapping[str, Mapping[str, float]]) -> Live:
     figure = canvas(8, 2.7)
     bars = figure.subplots()
     bars.set_xscale("log")
-    bars.set(xlim=(FLOOR, 100), ylim=(len(names) - 0.4, -0.6), xlabel="largest difference of a log-probability (nats)")
+    bars.set(
+        xlim=(FLOOR, 100),
+        ylim=(len(names) - 0.4, -0.6),
+        xlabel="largest difference of a log-probability (nats)",
+    )
     bars.set_yticks(range(len(names)), names)
     bars.axvline(QUIET, color="black", linestyle="--", linewidth=1)
     lines = LineCollection([], linewidths=8)
@@ -245,13 +249,17 @@ def gap(
         text: the one whose probabilities are shown.
     """
     right, *mistakes = chances
-    gaps = {name: (chances[name] - chances[right]).abs().amax(dim=-1) for name in mistakes}  # (prompts, texts)
+    gaps = {
+        name: (chances[name] - chances[right]).abs().amax(dim=-1) for name in mistakes
+    }  # (prompts, texts)
     figure = canvas(8, 3.4)
     curve, bars = figure.subplots(1, 2, width_ratios=[1.25, 1])
     top = max(line[:, text].max().item() for line in gaps.values())
     curve.set(xlim=(lengths[0], lengths[-1]), ylim=(0, 1.2 * top))
     curve.set(xlabel="length of the prompt (characters)", ylabel="gap (nats)")
-    (mean,) = curve.plot([], [], color=TURNED, linewidth=2, label=f"mean of {gaps[mistakes[0]].shape[1]} texts")
+    (mean,) = curve.plot(
+        [], [], color=TURNED, linewidth=2, label=f"mean of {gaps[mistakes[0]].shape[1]} texts"
+    )
     (one,) = curve.plot([], [], color=TURNED, linewidth=1, alpha=0.35, label="one text")
     (here,) = curve.plot([], [], "o", color="black")
     curve.legend(loc="upper left", ncols=2)
@@ -319,8 +327,20 @@ def padding() -> Live:
     squares, numbers = [], []
     for row in range(2):
         for column in range(width):
-            squares.append(panel.text(column + 0.8, row, " ", ha="center", va="center", family="monospace", bbox={"boxstyle": "square"}))
-            numbers.append(panel.text(column + 0.8, row + 0.42, " ", ha="center", va="center", color=POSITION))
+            squares.append(
+                panel.text(
+                    column + 0.8,
+                    row,
+                    " ",
+                    ha="center",
+                    va="center",
+                    family="monospace",
+                    bbox={"boxstyle": "square"},
+                )
+            )
+            numbers.append(
+                panel.text(column + 0.8, row + 0.42, " ", ha="center", va="center", color=POSITION)
+            )
     panel.text(7.0, 0, "the long text", va="center")
     panel.text(7.0, 1, "the short text", va="center")
     panel.text(7.0, 0.42, "positions", va="center", color=POSITION)
@@ -336,11 +356,15 @@ def padding() -> Live:
                 square, number = squares[row * width + column], numbers[row * width + column]
                 square.set_text(f"{word:^3}")
                 square.set_color("black" if own else GREY)
-                square.get_bbox_patch().set(facecolor="white" if own else PALE, edgecolor="black" if own else GREY)
+                square.get_bbox_patch().set(
+                    facecolor="white" if own else PALE, edgecolor="black" if own else GREY
+                )
                 number.set_text(str(place))
                 number.set_alpha(1.0 if own else 0.35)
         first, last = ((0, length - 1), (pad, width - 1))[counted == _COUNTED[0]]
-        said.set_text(f"short text: its last token at {last}, its first at {first}, so they are {last - first} apart")
+        said.set_text(
+            f"short text: its last token at {last}, its first at {first}, so they are {last - first} apart"
+        )
 
     return Live(
         figure,

@@ -137,7 +137,9 @@ class Port:
     def evict(self, cache: Cache, n: int, *, sinks: int = 0) -> Cache:
         """The cache without its n oldest tokens; the first so many sinks stay in any case."""
         kept = torch.cat([torch.arange(sinks), torch.arange(sinks + n, len(cache))])
-        return Cache(tuple((key[..., kept, :], value[..., kept, :]) for key, value in cache.layers), cache.seen)
+        return Cache(
+            tuple((key[..., kept, :], value[..., kept, :]) for key, value in cache.layers), cache.seen
+        )
 
     def padded(self, tokens: Tensor, real: Tensor) -> Tensor:
         """Logits of rows that are padded on the left; real (B, T) is True at their own tokens."""

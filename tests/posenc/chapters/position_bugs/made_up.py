@@ -23,7 +23,9 @@ def cost() -> Live:
 
 def runs() -> Live:
     quiet = {run: 1e-6 * (1 + row) for row, run in enumerate(RUNS)}
-    return figures.runs({"none": quiet, "clockwise": quiet, "cache from 0": quiet | {"steps": 6.0, "chunks": 5.0}})
+    return figures.runs(
+        {"none": quiet, "clockwise": quiet, "cache from 0": quiet | {"steps": 6.0, "chunks": 5.0}}
+    )
 
 
 def bases() -> Live:
