@@ -3,6 +3,7 @@
 transformers is an extra of this course, `models`; the functions here import it, and this module does not.
 """
 
+import copy
 from pathlib import Path
 
 import torch
@@ -17,6 +18,7 @@ _TOKENS = {"vocab_size": len(CHARACTERS), "bos_token_id": 0, "eos_token_id": 0, 
 _USUAL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 _WIDE = _USUAL | {"intermediate_size": 256}
 _OLDER = {"n_embd": 64, "n_layer": 2, "n_head": 4}
+_FOUR = {"num_hidden_layers": 4, "num_key_value_heads": 2}
 CLASSES = {  # the name that people use → class of the configuration, and its numbers
     "GPT-2": ("GPT2Config", _OLDER | {"n_positions": 128}),
     "OPT": (
@@ -33,6 +35,55 @@ CLASSES = {  # the name that people use → class of the configuration, and its 
     "Gemma 3": (
         "Gemma3TextConfig",
         _WIDE | {"num_hidden_layers": 6, "num_key_value_heads": 2, "head_dim": 16},
+    ),
+    "Gemma 4": (
+        "Gemma4TextConfig",
+        _WIDE
+        | {
+            "num_hidden_layers": 6,
+            "num_key_value_heads": 2,
+            "num_global_key_value_heads": 2,
+            "head_dim": 16,
+            "global_head_dim": 16,
+            "vocab_size_per_layer_input": len(CHARACTERS),
+            "hidden_size_per_layer_input": 16,
+            "num_kv_shared_layers": 0,
+        },
+    ),
+    "SmolLM3": ("SmolLM3Config", _WIDE | _FOUR),
+    "gpt-oss": (
+        "GptOssConfig",
+        _WIDE
+        | {"num_key_value_heads": 2, "head_dim": 16, "num_local_experts": 2, "num_experts_per_tok": 1},
+    ),
+    "DeepSeek V3": (
+        "DeepseekV3Config",
+        _WIDE
+        | {
+            "kv_lora_rank": 32,
+            "q_lora_rank": 32,
+            "qk_nope_head_dim": 16,
+            "qk_rope_head_dim": 8,
+            "v_head_dim": 16,
+            "num_key_value_heads": 4,
+            "first_k_dense_replace": 2,  # no layer with experts
+        },
+    ),
+    "Qwen3-Next": (
+        "Qwen3NextConfig",
+        _WIDE
+        | _FOUR
+        | {
+            "head_dim": 16,
+            "linear_num_value_heads": 4,
+            "linear_num_key_heads": 2,
+            "linear_key_head_dim": 16,
+            "linear_value_head_dim": 16,
+            "num_experts": 2,
+            "num_experts_per_tok": 1,
+            "moe_intermediate_size": 64,
+            "shared_expert_intermediate_size": 64,
+        },
     ),
     "Qwen2-VL": (
         "Qwen2VLTextConfig",
@@ -149,6 +200,27 @@ def gpt2_terms(model: nn.Module, tokens: Tensor) -> FourTerms:
     ]  # queries and keys, (heads, d_head, d)
     biases = first.attn.c_attn.bias.unflatten(0, (3, heads, -1))[:2] + weights @ first.ln_1.bias
     return four_terms(content[:, None], position[:, None], *weights, query_bias=biases[0], key_bias=biases[1])
+
+
+@torch.no_grad()
+def without_scores(model: nn.Module) -> nn.Module:
+    """A copy of a GPT-2, an OPT or a Llama of transformers whose queries are all 0: each key gets the same weight.
+
+    Raises:
+        TypeError: its queries are not where they are in these.
+    """
+    silent, found = copy.deepcopy(model), False
+    for name, weight in silent.named_parameters():
+        if ".attn.c_attn." in name:  # GPT-2: queries, keys and values side by side
+            weight[..., : weight.shape[-1] // 3] = 0
+        elif ".q_proj." in name:
+            weight.zero_()
+        else:
+            continue
+        found = True
+    if not found:
+        raise TypeError(f"{type(model).__name__} has no queries where GPT-2, OPT or Llama have them")
+    return silent
 
 
 @torch.no_grad()

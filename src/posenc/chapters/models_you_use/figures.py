@@ -1,8 +1,8 @@
-"""What chapter 9 draws: scores before and after a row's own number, who asks what, a table's scale, clocks, padding."""
+"""What chapter 9 draws: scores of a text that moves on, four numbers taken apart, who asks what, clocks, padding."""
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib
 import torch
@@ -10,8 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from torch import Tensor, nn
 
-from posenc.chapters.models_you_use.checkpoints import gpt2_terms, next_log_probabilities, small
-from posenc.lesson.controls import choice, slider
+from posenc.chapters.models_you_use.checkpoints import (
+    gpt2_terms,
+    next_log_probabilities,
+    small,
+    without_scores,
+)
+from posenc.lesson.controls import choice, slider, switch
 from posenc.lesson.live import Live, canvas, still
 from posenc.lesson.palette import (
     ADDED,
@@ -57,14 +62,117 @@ FAMILIES = {
     "Falcon": TURNED,
     "RoFormer": TURNED,
     "Gemma 3": TURNED,
+    "Gemma 4": TURNED,
+    "SmolLM3": TURNED,
+    "gpt-oss": TURNED,
+    "DeepSeek V3": TURNED,
+    "Qwen3-Next": TURNED,
     "BLOOM": BIAS,
     "MPT": BIAS,
     "T5": BIAS,
     "DeBERTa": BIAS,
 }
+SIX = ("GPT-2", "BERT", "Llama", "Falcon", "BLOOM", "T5")
 SENTENCE = "the dog bit the man"
 PADDINGS = range(21)
 AXES = ("time", "height", "width")
+
+
+def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
+    """The scores of one sentence in six models, while the sentence moves to later positions.
+
+    Args:
+        treat: what is done to the scores of a head, shape (T, T) with -inf at hidden keys, before they are drawn.
+    """
+    text = torch.tensor([CHARACTERS.index(character) for character in SENTENCE])
+    length, furthest = len(text), 20
+    seen: dict[str, list[Tensor]] = {}
+    for name in SIX:
+        model = small(name)
+        moved = [torch.cat([text.new_full((far,), CHARACTERS.index(".")), text]) for far in range(furthest + 1)]
+        heads = [scores(model, longer)[0, -length:, -length:] for longer in moved]
+        seen[name] = [treat(head) if treat else head for head in heads]
+    figure = canvas(8, 5.1)
+    moving: dict = {}
+    for axes, name in zip(figure.subplots(2, 3).flat, SIX):
+        finite = torch.stack(seen[name])
+        finite = finite[finite.isfinite()]
+        limits = {"vmin": finite.min().item(), "vmax": finite.max().item()}
+        moving[name] = axes.pcolormesh([[0.0] * length] * length, cmap=MAGNITUDE, **limits)
+        axes.set(xticks=[], yticks=[], ylim=(length, 0), aspect="equal", title=name)
+        axes.spines[:].set_visible(False)
+        moving[f"{name}, readout"] = axes.text(length / 2, length + 1.8, " ", ha="center", va="center")
+    for axes in figure.axes[::3]:
+        axes.set_ylabel("token that asks")
+
+    def update(far: int) -> None:
+        for name, heads in seen.items():
+            now, first = heads[far], heads[0]
+            moving[name].set_array(now.masked_fill(now.isinf(), torch.nan).numpy())
+            visible = first.isfinite()
+            change = (now - first)[visible].abs().max() / (first[visible].max() - first[visible].min())
+            moving[f"{name}, readout"].set_text("unchanged" if change < 1e-4 else f"changed by up to {change:.0%}")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={"far": slider("moved on by", 0, furthest, unit="positions", stops=(0, 1, 7, 20))},
+        alt=f"Six heat maps, each the scores of one head of a model for the characters of “{SENTENCE}”: "
+        + ", ".join(SIX)
+        + ". Below each stands how much its scores have changed, in percent of their range.",
+    )
+
+
+def two_by_two() -> Live:
+    """Four scores, of two tokens at two positions, as a mean, a token's part, a position's part and a rest."""
+    figure = canvas(8, 2.6)
+    figure.set_layout_engine("none")
+    names = ("score", "mean", "which token", "which position", "together")
+    colours = ("black", GREY, CONTENT, POSITION, TURNED)
+    moving: dict = {}
+    for panel, (name, colour) in enumerate(zip(names, colours)):
+        axes = figure.add_axes((0.05 + 0.195 * panel, 0.3, 0.15, 0.46))
+        moving[name] = axes.pcolormesh([[0.0, 0.0]] * 2, cmap=SIGNED, vmin=-6, vmax=6, edgecolor="white")
+        axes.set(xlim=(0, 2), ylim=(2, 0), xticks=[0.5, 1.5], yticks=[])
+        axes.set_xticklabels(["at 0", "at 1"])
+        axes.set_title(name, color=colour)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        if panel:
+            axes.text(-0.3, 1, "=" if panel == 1 else "+", ha="center", va="center")
+        for row in range(2):
+            for column in range(2):
+                moving[f"{name} {row}{column}"] = axes.text(column + 0.5, row + 0.5, " ", ha="center", va="center")
+            if not panel:
+                axes.text(-0.15, row + 0.5, "ab"[row], ha="right", va="center")
+        if panel > 1:
+            moving[f"{name} share"] = axes.text(1, 2.85, " ", ha="center", va="center", color=colour)
+
+    def update(last: float) -> None:
+        score = torch.tensor([[5.0, 3.0], [2.0, last]])
+        mean = score.mean()
+        token, place = score.mean(1, keepdim=True) - mean, score.mean(0, keepdim=True) - mean
+        parts = [score, mean, token, place, score - mean - token - place]
+        parts = [part.expand(2, 2) for part in parts]
+        whole = (score - mean).square().sum()
+        for name, part in zip(names, parts):
+            moving[name].set_array(part.numpy())
+            for row in range(2):
+                for column in range(2):
+                    number = f"{part[row, column].item():z.3g}"
+                    moving[f"{name} {row}{column}"].set_text(number.replace("-", "−"))
+        for name, part in zip(names[2:], parts[2:]):
+            moving[f"{name} share"].set_text(f"share {part.square().sum() / whole:.2f}")
+
+    return Live(
+        figure,
+        update,
+        moving=moving,
+        controls={"last": slider("score of b at 1", -2, 6, value=0, stops=(-2, 0, 2, 4, 6))},
+        alt="Five small tables of two tokens by two positions: the scores, and what they are the sum of: their mean, a "
+        "number for each token, a number for each position, and a rest. Below the last three stands the share of each.",
+    )
 
 
 def diagonals() -> Live:
@@ -97,7 +205,7 @@ def who_asks(found: Mapping[str, Questions]) -> Live:
     Args:
         found: name of the model → what `posenc.probe.questions` found.
     """
-    figure = canvas(8, 1.1 + 0.27 * len(found))
+    figure = canvas(8, 1.1 + 0.25 * len(found))
     axes = figure.add_subplot()
     for row, asked in enumerate(found.values()):
         left = 0.0
@@ -231,16 +339,19 @@ def table_scale(model: nn.Module) -> Live:
 
 
 def clocks() -> Live:
-    """The rotations that were read in Gemma 3, layer by layer, and in Qwen2-VL, axis by axis, as hands of clocks."""
+    """The rotations that were read in Gemma 3 and 4, layer by layer, and in Qwen2-VL, axis by axis, as hands of clocks."""
     length = 64
-    gemma, qwen = small("Gemma 3"), small("Qwen2-VL")
-    layers = [rotation(gemma, layer=layer, length=length) for layer in range(gemma.config.num_hidden_layers)]
+    gemmas, qwen = {name: small(name) for name in ("Gemma 3", "Gemma 4")}, small("Qwen2-VL")
+    layers = {
+        name: [rotation(gemma, layer=layer, length=length) for layer in range(gemma.config.num_hidden_layers)]
+        for name, gemma in gemmas.items()
+    }
     counts, still_there = torch.arange(length), torch.zeros(length, dtype=torch.long)
     along = [torch.stack([counts if one == axis else still_there for one in AXES]) for axis in AXES]
     axes_of_qwen = {name: rotation(qwen, positions=positions) for name, positions in zip(AXES, along)}
     figure = canvas(8, 3.5)
     moving: dict = {}
-    for row, axes in zip(("Gemma 3", "Qwen2-VL"), figure.subplots(2, 1)):
+    for row, axes in zip(("Gemma", "Qwen2-VL"), figure.subplots(2, 1)):
         _dials(axes, 8)
         moving[row] = axes.add_collection(LineCollection([], linewidths=3, capstyle="round"))
         moving[f"{row}, readout"] = axes.text(-1.2, 1.75, " ", va="center")
@@ -261,26 +372,23 @@ def clocks() -> Live:
             moving[f"{row}, {pair}"].set_text(turn)
         moving[f"{row}, readout"].set_text(words)
 
-    def update(layer: int, axis: str, position: int) -> None:
-        found = layers[layer]
-        words = f"Gemma 3, layer {layer}, position {position}: base {_round(found.base)}"
-        show("Gemma 3", found, position, words)
-        found = axes_of_qwen[axis]
-        turned = ", ".join(map(str, found.pairs[:, 0].tolist()))
-        show("Qwen2-VL", found, position, f"Qwen2-VL, {position} along {axis}: pairs {turned} turn")
+    def update(model: str, layer: int, axis: str, position: int) -> None:
+        show("Gemma", layers[model][layer], position, f"{model}, layer {layer}, position {position}")
+        show("Qwen2-VL", axes_of_qwen[axis], position, f"Qwen2-VL, position {position} along {axis}")
 
     return Live(
         figure,
         update,
         moving=moving,
         controls={
-            "layer": slider("layer of Gemma 3", 0, len(layers) - 1),
+            "model": choice("above", tuple(gemmas)),
+            "layer": slider("layer", 0, 5),
             "axis": choice("axis of Qwen2-VL", AXES),
-            "position": slider("position", 0, length - 1, value=5, stops=(0, 1, 20, 63)),
+            "position": slider("position", 0, length - 1, value=5, stops=(1, 5, 20)),
         },
         alt="Two rows of eight clocks, one a pair of dimensions, with the positions that a full turn takes below each. "
-        "Above, a layer of Gemma 3; its last layer's clocks are slower. Below, Qwen2-VL along one of its three axes, "
-        "where only some of the clocks move.",
+        "Above, a layer of Gemma 3 or of Gemma 4; below, Qwen2-VL along one of its three axes. A clock that does not "
+        "move is grey.",
     )
 
 
@@ -297,52 +405,54 @@ def _short(number: float) -> str:
     return f"{number:.1f}" if number < 10 else f"{number:,.0f}" if number < 9999 else f"{number / 1000:,.0f}k"
 
 
-def _round(base: float | None) -> str:
-    return "none" if base is None else f"{round(base, 1 - len(str(int(base))) + 2):,.0f}"
-
-
 def left_padding(models: Mapping[str, nn.Module]) -> Live:
-    """What three models expect of each character, with padding in front of the text.
+    """By how much padding in front of a text moves what three models expect of each character.
 
     Args:
-        models: three by name, which predict the course's characters.
+        models: three by name, which predict the course's characters: GPT-2, OPT and Llama.
     """
     text, count, length = character_text(held_out=True), 8, 44
     starts = torch.linspace(0, len(text) - length - 1, count).long()[:, None]
     passages, following = (text[starts + shift + torch.arange(length)] for shift in (0, 1))
-    expected = {
-        name: [next_log_probabilities(model, passages, padding=padding) for padding in PADDINGS]
-        for name, model in models.items()
-    }
+    changes: dict[tuple[str, bool], list[Tensor]] = {}  # of all log-probabilities, one tensor for each padding
+    for name, model in models.items():
+        for silent in (False, True):
+            asked = without_scores(model) if silent else model
+            given = [next_log_probabilities(asked, passages, padding=padding) for padding in PADDINGS]
+            changes[name, silent] = [each - given[0] for each in given]
     came = {
-        name: [each.gather(-1, following[..., None])[..., 0] for each in given]
-        for name, given in expected.items()
+        key: [each.gather(-1, following[..., None])[..., 0] for each in change] for key, change in changes.items()
     }
-    figure = canvas(8, 3.0)
+    limit = 1.1 * max(each.abs().max().item() for change in came.values() for each in change)
+    figure = canvas(8, 3.1)
     moving = {}
     for axes, name in zip(figure.subplots(1, len(models), sharey=True), models):
-        axes.plot(came[name][0][0].numpy(), color=GREY, linewidth=3, alpha=0.5, label="no padding")
-        (line,) = axes.plot([], [], color=FAMILIES.get(name, NONE), linewidth=1.3, label="padded")
-        moving[name] = line
-        moving[f"{name}, readout"] = axes.text(0.02, 0.03, " \n ", transform=axes.transAxes)
-        axes.set(xlim=(0, length - 1), ylim=(-12, 0.3), xlabel="place in the text", title=name)
-    figure.axes[0].set_ylabel("log-probability\nof what came (nats)")
-    figure.axes[0].legend(loc="lower right", frameon=False, bbox_to_anchor=(1, 0.16))
+        axes.axhline(0, color=GREY, linewidth=0.8)
+        for passage in range(1, count):
+            (moving[f"{name}, {passage}"],) = axes.plot([], [], color=GREY, linewidth=0.8, alpha=0.5)
+        (moving[f"{name}, 0"],) = axes.plot([], [], color=FAMILIES.get(name, NONE), linewidth=1.6)
+        moving[f"{name}, readout"] = axes.text(0.03, 0.04, " \n ", transform=axes.transAxes)
+        axes.set(xlim=(0, length - 1), ylim=(-1.35 * limit, limit), xlabel="place in the text", title=name)
+    figure.axes[0].set_ylabel("change of the log-probability\nof what came (nats)")
 
-    def update(padding: int) -> None:
+    def update(padding: int, silent: bool) -> None:
         for name in models:
-            moving[name].set_data(range(length), came[name][padding][0].tolist())
-            change = (expected[name][padding] - expected[name][0]).abs().max()
-            loss = (came[name][0] - came[name][padding]).mean()
+            now = came[name, silent][padding]
+            for passage in range(count):
+                moving[f"{name}, {passage}"].set_data(range(length), now[passage].tolist())
+            change = changes[name, silent][padding].abs().max()
             largest = f"{change:.2f}" if change > 0.005 else "below 0.01"
-            moving[f"{name}, readout"].set_text(f"largest change {largest}\nloss {loss:+.3f}")
+            moving[f"{name}, readout"].set_text(f"largest change {largest}\nloss {-now.mean():+z.3f}")
 
     return Live(
         figure,
         update,
         moving=moving,
-        controls={"padding": slider("padding", 0, PADDINGS[-1], unit="tokens", value=8)},
-        alt="The log-probability of each next character of a text, without padding in grey and with it in colour, for "
+        controls={
+            "padding": slider("padding", 0, PADDINGS[-1], unit="tokens", stops=(0, 1, 8, 20)),
+            "silent": switch("all scores set to 0"),
+        },
+        alt="By how much padding changes the log-probability of each next character of eight texts, for "
         + ", ".join(models)
-        + ". Below each stand the largest change of any log-probability in eight texts and the change of the loss.",
+        + ". Below stand the largest change of any log-probability in these texts and the change of the loss.",
     )

@@ -80,6 +80,7 @@ PLANTED = [
     ("less_own", lambda s: s - s.diagonal(), "each column"),
     ("less_own", lambda s: own(s).nan_to_num(neginf=0.0), "lost its -inf"),
     ("less_own", lambda s: s - s.amax(-1, keepdim=True), "each row's largest"),
+    ("less_own", lambda s: s - s.mean(-1, keepdim=True), "you took off each row's mean"),
     ("less_own", lambda s: s - s.exp().sum(-1, keepdim=True).log(), "not the score at the query's own place"),
     ("less_own", lambda s: own(s) * 2, "its own score; now every number is 2 times"),
     ("pair_texts", lambda p: texts(p) + 1, "take them modulo p"),
