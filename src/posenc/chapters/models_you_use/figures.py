@@ -92,7 +92,8 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
         moved = [torch.cat([text.new_full((far,), CHARACTERS.index(".")), text]) for far in range(furthest + 1)]
         heads = [scores(model, longer)[0, -length:, -length:] for longer in moved]
         seen[name] = [treat(head) if treat else head for head in heads]
-    figure = canvas(8, 5.1)
+    figure = canvas(8, 5.3)
+    figure.get_layout_engine().set(hspace=0.06)
     moving: dict = {}
     for axes, name in zip(figure.subplots(2, 3).flat, SIX):
         finite = torch.stack(seen[name])
@@ -432,11 +433,13 @@ def left_padding(models: Mapping[str, nn.Module]) -> Live:
             (moving[f"{name}, {passage}"],) = axes.plot([], [], color=GREY, linewidth=0.8, alpha=0.5)
         (moving[f"{name}, 0"],) = axes.plot([], [], color=FAMILIES.get(name, NONE), linewidth=1.6)
         moving[f"{name}, readout"] = axes.text(0.03, 0.04, " \n ", transform=axes.transAxes)
-        axes.set(xlim=(0, length - 1), ylim=(-1.35 * limit, limit), xlabel="place in the text", title=name)
+        axes.set(xlim=(0, length - 1), ylim=(-1.35 * limit, limit), xlabel="place in the text")
+        moving[f"{name}, title"] = axes.set_title(" ")
     figure.axes[0].set_ylabel("change of the log-probability\nof what came (nats)")
 
     def update(padding: int, silent: bool) -> None:
         for name in models:
+            moving[f"{name}, title"].set_text(f"{name}, all scores 0" if silent else name)
             now = came[name, silent][padding]
             for passage in range(count):
                 moving[f"{name}, {passage}"].set_data(range(length), now[passage].tolist())

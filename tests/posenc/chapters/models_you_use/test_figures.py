@@ -36,6 +36,43 @@ def test_upright_stripes_become_diagonal_ones():
     assert math.isnan(raw.filled(math.nan)[2, 5])
 
 
+def test_a_sentence_that_moves_on_changes_what_positions_of_their_own_decide():
+    live = figures.moved_on()
+    live.set(far=7)
+    said = {name: live.artists[f"{name}, readout"].get_text() for name in figures.SIX}
+    assert {name for name in said if said[name] == "unchanged"} == {"Llama", "Falcon", "T5"}
+    live.set(far=0)
+    assert all(live.artists[f"{name}, readout"].get_text() == "unchanged" for name in figures.SIX)
+    own = figures.moved_on(lambda scores: scores - scores.diagonal()[:, None])
+    own.set(far=7)
+    said = {name: own.artists[f"{name}, readout"].get_text() for name in figures.SIX}
+    assert {name for name in said if said[name] != "unchanged"} == {"GPT-2", "BERT"}
+
+
+def test_what_is_drawn_of_a_sentence_is_what_the_softmax_sees_of_it():
+    live = figures.moved_on()
+    live.set(far=3)
+    sentence = [figures.CHARACTERS.index(character) for character in figures.SENTENCE]
+    text = torch.tensor([figures.CHARACTERS.index(".")] * 3 + sentence)
+    for name in ("GPT-2", "T5"):
+        seen = scores(small(name), text)[0, 3:, 3:]
+        drawn = torch.tensor(live.artists[name].get_array().filled(-math.inf)).reshape(seen.shape)
+        assert (drawn - seen)[seen.isfinite()].abs().max() < 1e-6
+        assert drawn.isinf().equal(seen.isinf())
+
+
+def test_four_numbers_are_the_sum_of_their_parts():
+    live = figures.two_by_two()
+    names = ("score", "mean", "which token", "which position", "together")
+    for last, share in ((0, "share 0.00"), (4, "share 0.80")):
+        live.set(last=last)
+        score, *parts = (torch.tensor(live.artists[name].get_array()).flatten() for name in names)
+        assert score.tolist() == [5, 3, 2, last]
+        torch.testing.assert_close(sum(parts), score)
+        assert live.artists["together share"].get_text() == share
+    assert live.artists["together 01"].get_text() == "−1"
+
+
 def test_a_bar_is_divided_as_the_shares_are():
     found = {
         "GPT-2": asked(content_content=0.5, together=0.25, position_position=0.25),
@@ -96,37 +133,40 @@ def test_a_figure_of_a_scale_leaves_the_model_as_it_was():
     assert model.transformer.wpe.weight.equal(before)
 
 
-def test_the_clocks_of_gemmas_last_layer_are_slower_and_an_axis_moves_its_own_pairs():
+def test_the_clocks_of_a_far_reading_layer_are_slower_or_stand_and_an_axis_moves_its_own_pairs():
     live = figures.clocks()
     hands = {}
     for layer in (0, 4, 5):
         live.set(layer=layer, position=3)
-        hands[layer] = [segment[1] for segment in live.artists["Gemma 3"].get_segments()]
+        hands[layer] = [segment[1] for segment in live.artists["Gemma"].get_segments()]
     assert max(abs(a - b).max() for a, b in zip(hands[0], hands[4])) < 1e-5
     assert abs(hands[0][1] - hands[5][1]).max() > 0.1
     assert hands[0][0][0] == pytest.approx(math.cos(3), abs=1e-5)  # pair 0: a radian a position
-    assert "base 1,000,000" in live.artists["Gemma 3, readout"].get_text()
-    still = {}
+
+    def turning(row):
+        return [pair for pair in range(8) if live.artists[f"{row}, {pair}"].get_text() != "still"]
+
+    assert turning("Gemma") == list(range(8))
+    live.set(model="Gemma 4")
+    assert turning("Gemma") == [0, 1]
+    live.set(layer=4)
+    assert turning("Gemma") == list(range(8))
+    seen = []
     for axis in figures.AXES:
         live.set(axis=axis)
-        still[axis] = [live.artists[f"Qwen2-VL, {pair}"].get_text() == "still" for pair in range(8)]
-    assert [[pair for pair in range(8) if not still[axis][pair]] for axis in figures.AXES] == [
-        [0, 1],
-        [2, 3, 4],
-        [5, 6, 7],
-    ]
+        seen.append(turning("Qwen2-VL"))
+    assert seen == [[0, 1], [2, 3, 4], [5, 6, 7]]
 
 
-def test_padding_moves_the_model_that_counts_tokens():
+def test_padding_moves_the_model_that_counts_columns_also_without_its_scores():
     live = made_up.left_padding()
-    lines = {}
-    for padding in (0, 13):
-        live.set(padding=padding)
-        lines[padding] = {name: live.artists[name].get_ydata() for name in ("GPT-2", "OPT", "Llama")}
-    moved = {name: max(abs(a - b) for a, b in zip(lines[0][name], lines[13][name])) for name in lines[0]}
-    assert moved["GPT-2"] > 0.05 and moved["OPT"] < 1e-4 and moved["Llama"] < 1e-4
-    assert "largest change below 0.01\n" in live.artists["OPT, readout"].get_text()
+    for silent in (False, True):
+        live.set(padding=13, silent=silent)
+        moved = {name: max(map(abs, live.artists[f"{name}, 0"].get_ydata())) for name in ("GPT-2", "OPT", "Llama")}
+        assert moved["GPT-2"] > 0.05 and moved["OPT"] < 1e-4 and moved["Llama"] < 1e-4
+        assert "largest change below 0.01\n" in live.artists["OPT, readout"].get_text()
+        assert "below" not in live.artists["GPT-2, readout"].get_text()
     live.set(padding=0)
-    assert all(
-        "largest change below 0.01\n" in live.artists[f"{name}, readout"].get_text() for name in lines[0]
-    )
+    for name in moved:
+        assert max(map(abs, live.artists[f"{name}, 0"].get_ydata())) == 0
+        assert "largest change below 0.01\n" in live.artists[f"{name}, readout"].get_text()
