@@ -53,8 +53,7 @@ CLASSES = {  # the name that people use → class of the configuration, and its 
     "SmolLM3": ("SmolLM3Config", _WIDE | _FOUR),
     "gpt-oss": (
         "GptOssConfig",
-        _WIDE
-        | {"num_key_value_heads": 2, "head_dim": 16, "num_local_experts": 2, "num_experts_per_tok": 1},
+        _WIDE | {"num_key_value_heads": 2, "head_dim": 16, "num_local_experts": 2, "num_experts_per_tok": 1},
     ),
     "DeepSeek V3": (
         "DeepseekV3Config",

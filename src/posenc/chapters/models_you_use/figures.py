@@ -89,7 +89,9 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
     seen: dict[str, list[Tensor]] = {}
     for name in SIX:
         model = small(name)
-        moved = [torch.cat([text.new_full((far,), CHARACTERS.index(".")), text]) for far in range(furthest + 1)]
+        moved = [
+            torch.cat([text.new_full((far,), CHARACTERS.index(".")), text]) for far in range(furthest + 1)
+        ]
         heads = [scores(model, longer)[0, -length:, -length:] for longer in moved]
         seen[name] = [treat(head) if treat else head for head in heads]
     figure = canvas(8, 5.3)
@@ -112,7 +114,9 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
             moving[name].set_array(now.masked_fill(now.isinf(), torch.nan).numpy())
             visible = first.isfinite()
             change = (now - first)[visible].abs().max() / (first[visible].max() - first[visible].min())
-            moving[f"{name}, readout"].set_text("unchanged" if change < 1e-4 else f"changed by up to {change:.0%}")
+            moving[f"{name}, readout"].set_text(
+                "unchanged" if change < 1e-4 else f"changed by up to {change:.0%}"
+            )
 
     return Live(
         figure,
@@ -144,7 +148,9 @@ def two_by_two() -> Live:
             axes.text(-0.3, 1, "=" if panel == 1 else "+", ha="center", va="center")
         for row in range(2):
             for column in range(2):
-                moving[f"{name} {row}{column}"] = axes.text(column + 0.5, row + 0.5, " ", ha="center", va="center")
+                moving[f"{name} {row}{column}"] = axes.text(
+                    column + 0.5, row + 0.5, " ", ha="center", va="center"
+                )
             if not panel:
                 axes.text(-0.15, row + 0.5, "ab"[row], ha="right", va="center")
         if panel > 1:
@@ -331,9 +337,7 @@ def table_scale(model: nn.Module) -> Live:
         figure,
         update,
         moving=moving,
-        controls={
-            "power": slider("table times", -2.0, 1.0, unit="power of ten", value=0.0, step=0.25)
-        },
+        controls={"power": slider("table times", -2.0, 1.0, unit="power of ten", value=0.0, step=0.25)},
         alt="Left, four triangular heat maps of the terms of GPT-2's first layer for “the dog bit the man”, character "
         "by character. Right, the shares of five questions as bars, found from outside, and as dots, from its vectors.",
     )
@@ -415,14 +419,17 @@ def left_padding(models: Mapping[str, nn.Module]) -> Live:
     text, count, length = character_text(held_out=True), 8, 44
     starts = torch.linspace(0, len(text) - length - 1, count).long()[:, None]
     passages, following = (text[starts + shift + torch.arange(length)] for shift in (0, 1))
-    changes: dict[tuple[str, bool], list[Tensor]] = {}  # of all log-probabilities, one tensor for each padding
+    changes: dict[
+        tuple[str, bool], list[Tensor]
+    ] = {}  # of all log-probabilities, one tensor for each padding
     for name, model in models.items():
         for silent in (False, True):
             asked = without_scores(model) if silent else model
             given = [next_log_probabilities(asked, passages, padding=padding) for padding in PADDINGS]
             changes[name, silent] = [each - given[0] for each in given]
     came = {
-        key: [each.gather(-1, following[..., None])[..., 0] for each in change] for key, change in changes.items()
+        key: [each.gather(-1, following[..., None])[..., 0] for each in change]
+        for key, change in changes.items()
     }
     limit = 1.1 * max(each.abs().max().item() for change in came.values() for each in change)
     figure = canvas(8, 3.1)

@@ -286,7 +286,8 @@ def test_six_products_are_gpt_2s_scores_and_six_shares_agree():
     tokens = some_tokens(model, 7)
     seen = scores(model, tokens[orthogonal_texts(7)])[:, :, 3:, :3]
     summed = sum(products(model, tokens).values())[:, :, 3:, :3].double()
-    both = [each - each.mean(-1, keepdim=True) for each in (seen, summed)]  # no softmax sees a row's own number
+    # no softmax sees a row's own number
+    both = [each - each.mean(-1, keepdim=True) for each in (seen, summed)]
     assert (both[0] - both[1]).abs().max() < 1e-5 < 1e-2 < both[0].std()
     whole, apart = two_accounts(model, tokens)
     for account in (whole, apart):
