@@ -330,7 +330,7 @@ def rotated_in_a_step() -> Live:
         figure,
         update,
         moving=moving,
-        controls={"power": slider("tokens", powers[0], powers[-1], unit="power of two", value=0)},
+        controls={"power": slider("tokens", powers[0], powers[-1], unit="power of two", value=4)},
         alt="Bytes that rotating moves in one step of writing against the tokens in the cache, both axes logarithmic: level "
         "where keys are rotated before they are cached, rising with the text where they are rotated after it. Both are "
         "drawn as far as the slider has come.",
