@@ -81,7 +81,7 @@ def axial(coordinates: Tensor, head_dim: int, *, base: float = 10_000.0) -> Tens
         TypeError: coordinates are not integers.
         ValueError: head_dim does not split into whole pairs for each axis, or base is not positive.
 
-    Source: Heo et al. 2024, "Rotary Position Embedding for Vision Transformer".
+    Source: Heo et al. 2024, "Rotary Position Embedding for Vision Transformer", where the axes take turns.
     """
     require_integers(coordinates)
     axes = _require_axes(coordinates)

@@ -104,8 +104,8 @@ def near() -> Live:
         update,
         moving=moving,
         controls={
-            "row": slider("row", 0, rows - 1, value=3, stops=[0, 3, 7]),
-            "column": slider("column", 0, columns - 1, value=5, stops=[0, 2, 5, 8, 11]),
+            "row": slider("row", 0, rows - 1, value=3),
+            "column": slider("column", 0, columns - 1, value=5),
         },
         alt="Left, a picture of a house, a tree and hills, cut into 8 rows of 12 patches, with a frame around the "
         "chosen one. Right, how similar each patch is to it for a head that knows only how many patches came before: "
@@ -161,8 +161,8 @@ def where_they_look(heads: Mapping[str, Mapping[int, tuple[Tensor, Tensor]]]) ->
         controls["width"] = slider(
             "width of the picture", min(widths), max(widths), unit="patches", value=widths[0]
         )
-    controls["row"] = slider("row", 1, rows - 1, value=4, stops=[1, 4, 7])
-    controls["column"] = slider("column", 0, min(widths) - 3, value=3, stops=[0, 3, min(widths) - 3])
+    controls["row"] = slider("row", 1, rows - 1, value=4, stops=[1, 3, 4, 5, 7])
+    controls["column"] = slider("column", 0, min(widths) - 3, value=3, stops=[0, 2, 3, min(widths) - 3])
     return Live(
         figure,
         update,
