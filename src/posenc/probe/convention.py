@@ -17,8 +17,11 @@ import torch
 from torch import Tensor
 
 from posenc.probe.matrices import Asked, Rotate
-from posenc.probe.reading import nothing_read, read_matrices
+from posenc.probe.reading import departing, departure, nothing_read, read_matrices
 from posenc.probe.speeds import SCALES, spoken_number
+
+
+_BLIND = ("the row of", "the head", "the content of x", "the place")
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,6 +44,8 @@ class Convention:
         order: where each dimension of the result comes from, for a rotation that puts them in another order; () for
             their own. Where queries and keys both are, no score changes, so `differs` does not look at it.
         depends_on: what else the result depends on, besides the vector and its position.
+        besides: what it does besides, in words: which heads it exchanges, or what it does from some position on. The
+            other fields hold without it.
         notes: what else was seen.
         unknown: field → why it cannot be told.
         probed_to: the largest position that was tried.
@@ -60,6 +65,7 @@ class Convention:
     speeds: Tensor | None = field(default=None, compare=False)
     order: tuple[int, ...] = ()
     depends_on: tuple[str, ...] = ()
+    besides: str = ""
     notes: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
     probed_to: int | None = field(default=None, compare=False)
@@ -186,6 +192,8 @@ class Convention:
         """What stands behind the sentence."""
         if self.depends_on:
             yield "depends on " + ", ".join(self.depends_on)
+        if self.besides:
+            yield self.besides
         yield from self.notes
         for reason in dict.fromkeys(self.unknown.values()):
             names = [name for name, other in self.unknown.items() if other == reason]
@@ -214,8 +222,8 @@ def convention(
             may start anywhere, repeat and come in any order. Wrap what takes other shapes:
             `lambda x, positions: apply_rotary(x, cos[positions], sin[positions])`.
         head_dim: size of one head.
-        longest: positions 0 to longest - 1 are tried. What happens beyond is not seen: choose more to meet a
-            switch, less for a short table.
+        longest: positions 0 to longest - 1 are tried. What happens beyond is not seen: choose more to
+            meet a switch. Of a table that is shorter only its rows are.
         dtype: of the vectors.
         device: where they are.
 
@@ -223,7 +231,8 @@ def convention(
         the convention, with None for what cannot be told and the reason in `unknown`. Its repr is a sentence.
 
     Raises:
-        ValueError: the result has another shape, or longest or head_dim is too small. What rotate raises is raised.
+        ValueError: the result has another shape, or longest or head_dim is too small. What rotate raises is raised, but for
+            an IndexError from position 64 on.
     """
     if head_dim < 2 or longest < 64:
         raise ValueError(
@@ -231,21 +240,43 @@ def convention(
         )
     probe = Asked(rotate, head_dim, longest, dtype, device)
     with torch.no_grad():
+        end = probe.ends_at()
+        probe.longest = longest = end or longest
         found: dict = {"head_dim": head_dim, "probed_to": longest - 1}
         unknown: dict[str, str] = {}
-        depends, notes = probe.dependence()
+        depends = probe.dependence()
+        besides = [f"it raises an IndexError from position {end:,} on"] if end else []
+        besides += [probe.order] if "order" in probe.order or "where T" in probe.order else []
         found |= {"depends_on": tuple(depends), "unknown": unknown}
-        blind = {"the row of the batch", "the head", "the content of x: it is not linear"} & set(depends)
-        if blind or any(reason.startswith("the place") for reason in depends):
+        if any(reason.startswith(_BLIND) for reason in depends):
             return Convention(
-                **nothing_read(found, unknown, "it depends on more than the position"), notes=tuple(notes)
+                **nothing_read(found, unknown, "it depends on more than the position"),
+                notes=tuple(probe.notes()),
             )
         positions = probe.positions()
         matrices = probe.matrices(positions)  # (P, head_dim out, head_dim in)
-    if not matrices.isfinite().all():
-        return Convention(**nothing_read(found, unknown, "some results are not finite"), notes=tuple(notes))
-    read = read_matrices(matrices, positions, head_dim, frozen=not depends)
-    read["notes"] = tuple(notes) + tuple(read.get("notes", ()))
+        if not matrices.isfinite().all():
+            return Convention(
+                **nothing_read(found, unknown, "some results are not finite"), notes=tuple(probe.notes())
+            )
+        read = read_matrices(matrices, positions, head_dim, frozen=not depends)
+        if (
+            read.get("base") is None
+            and read.get("precision") is None
+            and read.get("length")
+            and read.get("pairs")
+            and not depends
+        ):
+            turns = probe.turns(read["pairs"])
+            departs = departure(turns)
+            if departs and departs >= 64:
+                near = positions < departs
+                read = read_matrices(matrices[near], positions[near], head_dim)
+            if departs:
+                besides.append(departing(turns, departs))
+    found["besides"] = "; ".join(besides)
+    read.pop("pairs", None)
+    read["notes"] = tuple(probe.notes()) + tuple(read.get("notes", ()))
     if probe.results and read.get("precision"):
         read["precision"] = read["precision"].replace(f"{probe.results} tables", f"{probe.results} results")
     unknown.update(read.pop("unknown", {}))

@@ -213,6 +213,8 @@ def differs(found: Convention, expected: Convention) -> str:
             words.append(
                 f"vectors × {spoken_number(found.length)}, expected × {spoken_number(expected.length)}"
             )
+    if found.besides:
+        words.append(found.besides)
     return "; ".join(words)
 
 

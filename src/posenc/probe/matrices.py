@@ -17,6 +17,7 @@ class Asked:
         self.rotate, self.head_dim, self.longest = rotate, head_dim, longest
         self.dtype, self.device = dtype, device
         self.in_place = self.other_dtype = self.results = None
+        self.order = ""  # in which rows, heads or tokens come out, in words, where it is not their own
 
     def __call__(self, x: Tensor, positions: Sequence[int] | Tensor) -> Tensor:
         x = x.to(self.dtype).to(self.device)
@@ -41,11 +42,98 @@ class Asked:
         return torch.tensor(sorted({*range(40), *powers, *steps, *near, self.longest - 1}))
 
     def matrices(self, positions: Tensor) -> Tensor:
-        units = torch.eye(self.head_dim)[:, None, None].expand(-1, 1, len(positions), -1)
-        return self(units, positions)[:, 0].permute(1, 2, 0)
+        """R(p), shape (P, head_dim, head_dim), asked so that what comes out in another order doesn't matter."""
+        units = torch.eye(self.head_dim)[:, None, None]
+        if "rows" in self.order:
+            units = units.transpose(0, 1).expand(1, -1, len(positions), -1)
+            return self(units, positions)[0].permute(1, 2, 0)
+        if "tokens" in self.order:
+            return torch.stack([self(units, [p])[:, 0, 0].T for p in positions.tolist()])
+        return self(units.expand(-1, 1, len(positions), -1), positions)[:, 0].permute(1, 2, 0)
 
-    def dependence(self) -> tuple[list[str], list[str]]:
-        """What the result depends on besides the vector and its position, and what else is odd."""
+    def ends_at(self) -> int | None:
+        """The first position that raises an IndexError, where the last one does."""
+        x = torch.ones(1, 1, 1, self.head_dim)
+        inside, outside = -1, self.longest - 1
+        try:
+            self(x, [outside])
+            return None
+        except IndexError as error:
+            raised = error
+        while outside - inside > 1:
+            middle = (inside + outside) // 2
+            try:
+                self(x, [middle])
+                inside = middle
+            except IndexError:
+                outside = middle
+        if outside < 64:
+            raise raised
+        return outside
+
+    def turns(self, pairs: list[tuple[int, int]]) -> Tensor:
+        """What each pair is turned by at every position, complex, shape (longest, pairs)."""
+        x = 1 - 2 * (torch.arange(self.head_dim) % 3 == 1).float()
+        if "tokens" in self.order:
+            got = torch.stack([self(x.expand(1, 1, 1, -1), [p])[0, 0, 0] for p in range(self.longest)])
+        else:
+            got = self(x.expand(1, 1, self.longest, -1), torch.arange(self.longest))[0, 0]
+        a, b = torch.tensor(pairs).T
+        return torch.complex(got[:, a], got[:, b]) / torch.complex(x[a], x[b]).to(torch.complex128)
+
+    def exchanged(self) -> str:
+        """What stands elsewhere than it was given, or is turned otherwise there; "" for nothing."""
+        generator = torch.Generator().manual_seed(1)
+        for positions in ([7, 3, 57, 20], [11]):
+            x = torch.randn(2, 3, len(positions), self.head_dim, generator=generator)
+            together = self(x, positions)
+            alone = torch.stack(
+                [
+                    torch.stack(
+                        [
+                            torch.cat(
+                                [
+                                    self(x[b, h, t].expand(1, 1, 1, -1), [p])[0, 0]
+                                    for t, p in enumerate(positions)
+                                ]
+                            )
+                            for h in range(3)
+                        ]
+                    )
+                    for b in range(2)
+                ]
+            )
+            if len(positions) > 1:
+                digits = (
+                    name for name, low in LOW.items() if torch.equal(together, together.to(low).double())
+                )
+                self.results = next(digits, None)
+            size = alone.norm(dim=-1).max()
+            if not size.isfinite():
+                return ""
+
+            def near(y: Tensor, z: Tensor) -> bool:
+                return bool((y - z).abs().max() < 0.02 * size)
+
+            if near(together, alone):
+                continue
+            where = "where T is 1 " if len(positions) == 1 else ""
+            for axis, name in enumerate(("the rows of its batch", "its heads", "its tokens")):
+                count = alone.shape[axis]
+                order = [
+                    [j for j in range(count) if near(together.select(axis, i), alone.select(axis, j))]
+                    for i in range(count)
+                ]
+                if all(len(places) == 1 for places in order):
+                    return f"{where}{name} come out in another order"
+            off = ((together - alone).abs().amax(-1) > 0.02 * size).nonzero()
+            for axis, name in enumerate(("the row of the batch", "the head", "the place in the sequence")):
+                if len(off[:, axis].unique()) == 1:
+                    return f"{where}it depends on {name}" if where else name
+        return ""
+
+    def dependence(self) -> list[str]:
+        """What the result depends on besides the vector and its position."""
         generator = torch.Generator().manual_seed(0)
         v, w = torch.randn(2, self.head_dim, generator=generator)
         far = self.longest - 1
@@ -60,25 +148,35 @@ class Asked:
         first = at([7, 3, 57, 3, 61], rows=2, heads=3)
         size = first[0, 0].norm(dim=-1).max()
         if not size.isfinite():
-            return [], []
+            return []
 
         def differ(a: Tensor, b: Tensor) -> bool:
             return bool((a - b).abs().max() > 0.01 * size)
 
         if not differ(once, again) and differ(again, longer):
-            return ["the calls before, of the same length"], []
+            return ["the calls before, of the same length"]
+        self.order = self.exchanged()
+        if "order" in self.order:
+            return []
         if differ(first, first[:1]):
             found.append("the row of the batch")
         if differ(first[:, :1], first):
             found.append("the head")
         lone = first[:1, :1]
-        if differ(lone[..., 1, :], lone[..., 3, :]):
+        moved = at([61, 3, 57, 3, 7])
+        if differ(lone[..., 1, :], lone[..., 3, :]) or differ(lone[..., 0, :], moved[..., 4, :]):
             blind = not differ(lone, at([17, 23, 7, 13, 2]))
             found.append("the place in the sequence" + (" and not on the positions given" if blind else ""))
         middle = self.longest // 4 + 1
         company = at([middle, 3, far])
+        if (
+            self.order
+            and "where T" not in self.order
+            and not any(self.order.startswith(reason.partition(" and")[0]) for reason in found)
+        ):
+            found.append(self.order)
         if found[-1:] and found[-1].startswith("the place"):
-            return found, []
+            return found
         if differ(at([middle]), company[..., :1, :]) or differ(at([3]), company[..., 1:2, :]):
             found.append("the other positions of the call")
         if differ(at([7, 3, 57, 3, 61], rows=2, heads=3), first):
@@ -86,12 +184,11 @@ class Asked:
         mixed = at([middle, 3, far], x=2 * v + w)
         if differ(mixed, 2 * company + at([middle, 3, far], x=w)) and "the calls before" not in found:
             found.append("the content of x: it is not linear")
-        notes = []
-        self.results = next(
-            (n for n, low in LOW.items() if torch.equal(company, company.to(low).double())), None
-        )
-        if self.in_place:
-            notes.append("changes its input in place")
+        return found
+
+    def notes(self) -> list[str]:
+        """What else is odd."""
+        notes = ["changes its input in place"] if self.in_place else []
         if self.other_dtype is not None:
             notes.append(f"gives {str(self.other_dtype)[6:]} for {str(self.dtype)[6:]}")
-        return found, notes
+        return notes

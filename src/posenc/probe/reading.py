@@ -11,7 +11,15 @@ import torch
 from torch import Tensor
 
 from posenc.probe.precision import EXACT, LOW, NOISE, recipe
-from posenc.probe.speeds import Series, rounded_speeds, series_to_try, standing_still
+from posenc.probe.speeds import (
+    Series,
+    odd_pairs,
+    round_numbers,
+    rounded_speeds,
+    series_to_try,
+    spoken_number,
+    standing_still,
+)
 
 
 def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen: bool = True) -> dict:
@@ -40,6 +48,11 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     crossed = away.clone().fill_diagonal_(0)
     partner = crossed.argmax(dim=1).tolist()
     alone = [j for j in dims if crossed[j].max() <= NOISE]
+    usual = matrices.square().sum(1).sqrt().median()  # the factor on the length
+    still = (matrices - matrices[0]).abs().amax(dim=(0, 1)) <= NOISE
+    same = (matrices[0].diagonal() - usual).abs() < 0.01 * usual
+    dims = [j for j in dims if not (j in alone and still[j] and same[j])] or dims
+    alone = [j for j in alone if j in dims]
     second = crossed.topk(min(2, head_dim - 1), dim=1).values
     if head_dim > 2 and second[dims, 1].max() > NOISE:
         return nothing_read(
@@ -62,16 +75,41 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     found |= _lengths(z, unknown)
     if found["length"] is None:
         z = z / z.abs().clamp(min=1e-30)
+    whole = {"rotary_dim": head_dim, "start": 0}
+    first = pairs[0][0] // 2
+    if found["start"] % 2 == 0 and found["layout"] == "interleaved" and found["rotary_dim"] < head_dim:
+        beside = [first + i for i in numbers]  # or the others of the head's pairs stand still
+        lost = dict(unknown)
+        other = _speeds(z, positions, found | whole, beside, lost, frozen)
+        plain = _speeds(z, positions, found, numbers, dict(unknown), frozen)
+        if _round(other) and not _round(plain):
+            found, numbers = found | whole, beside
+            found["scaling"] = standing_still(numbers, head_dim // 2)
     found |= _speeds(z, positions, found, numbers, unknown, frozen)
+    base, part = found["base"], found["rotary_dim"] / head_dim
+    if base is not None and part < 1 and 1 < base < 9_000:
+        spread = base ** (1 / part)
+        if nearby := [n for n in round_numbers(spread, 1e-4, inverses=False)[:1] if 9_000 <= n <= 2e7]:
+            note = (
+                f"the same as base {spoken_number(nearby[0])} with the exponents of all {head_dim} dimensions"
+            )
+            found["notes"] = (*found.get("notes", ()), note)
     every = torch.zeros(found["rotary_dim"] // 2, dtype=torch.float64)
     every[numbers] = found["speeds"]
-    return found | {"speeds": every}
+    return found | {"speeds": every, "pairs": pairs}
+
+
+def _round(read: dict) -> bool:
+    """Whether base and scale are numbers that somebody would have chosen."""
+    return read["base"] is not None and all(
+        read[name] == float(f"{read[name]:.1e}") for name in ("base", "scale")
+    )
 
 
 def _layout(pairs: list[tuple[int, int]], head_dim: int, unknown: dict[str, str]) -> tuple[dict, list[int]]:
     """Which dimensions are turned and which make a pair, and the numbers of the pairs that move."""
     dims = sorted(j for pair in pairs for j in pair)
-    size, start, half = len(dims), dims[0], head_dim // 2
+    size, start = len(dims), dims[0]
     found: dict = {"rotary_dim": size, "start": start, "layout": None}
     numbers = list(range(size // 2))
     if dims == list(range(start, start + size)):
@@ -81,17 +119,63 @@ def _layout(pairs: list[tuple[int, int]], head_dim: int, unknown: dict[str, str]
             found["layout"] = "interleaved"
         elif pairs == [(start + i, start + i + size // 2) for i in numbers]:
             found["layout"] = "half_split"
-    if found["layout"] is None and "layout" not in unknown and head_dim % 2 == 0:
-        for layout, first, gap in (("half_split", lambda i: i, half), ("interleaved", lambda i: 2 * i, 1)):
-            moving = [i for i in range(half) if (first(i), first(i) + gap) in pairs]
-            if len(moving) == len(pairs):
-                numbers = moving
-                found = {"layout": layout, "rotary_dim": head_dim, "start": 0}
-                found["scaling"] = standing_still(moving, half)
+    if found["layout"] is None and "layout" not in unknown:
+        gaps = {b - a for a, b in pairs}
+        gap = gaps.pop()
+        first = [a for a, _ in pairs]
+        if not gaps and gap > 1:  # some pairs stand still
+            for begin in (0, head_dim - 2 * gap):
+                if begin >= 0 and begin <= first[0] and first[-1] < begin + gap:
+                    numbers = [a - begin for a in first]
+                    found = {"layout": "half_split", "rotary_dim": 2 * gap, "start": begin}
+                    break
+        elif not gaps and head_dim % 2 == 0 and all(a % 2 == 0 for a in first):
+            numbers = [a // 2 for a in first]
+            found = {"layout": "interleaved", "rotary_dim": head_dim, "start": 0}
+        found["scaling"] = standing_still(numbers, found["rotary_dim"] // 2)
     if found["layout"] is None and "layout" not in unknown:
         shown = ", ".join(map(str, pairs[:3]))
         unknown["layout"] = f"its pairs are {shown}{', …' if len(pairs) > 3 else ''}"
     return found, numbers
+
+
+def departure(turns: Tensor) -> int | None:
+    """The first position that is not one step further than the one before.
+
+    Args:
+        turns: what each pair is turned by at positions from 0, complex, shape (P, pairs).
+    """
+    u = turns / turns.abs().clamp(min=1e-30)
+    steps = u[1:] * u[:-1].conj()
+    if (steps[0] - 1).abs().max() < 1e-3 and (u - u[0]).abs().max() > 0.1:
+        return 1
+    usual = steps[:32].real.median(0).values + 1j * steps[:32].imag.median(0).values
+    off = ((steps * usual.conj()).angle().abs() > 0.1).any(dim=1).nonzero()
+    return None if not len(off) else off[0].item() + 1
+
+
+def departing(turns: Tensor, first: int) -> str:
+    """What happens from that position on, in words."""
+    u = turns / turns.abs().clamp(min=1e-30)
+    u = u * u[0].conj()
+
+    def turned_as(position: int) -> int | None:
+        last = u[first - 1] * u[1]  # where it would be
+        before = torch.cat(
+            [last.conj()[None], u[1:first].conj().flip(0), u[:first]]
+        )  # of -first to first - 1
+        miss = (before - u[position]).abs().amax(dim=1)
+        near = (miss < miss.min() + 1e-6).nonzero().flatten() - first
+        return min(near.tolist(), key=abs) if miss.min() < 0.03 else None
+
+    here, after = (turned_as(min(first + step, len(u) - 1)) for step in (0, 1))
+    if (here, after) == (0, 1):
+        return f"its positions start again at {first:,}"
+    if here == first - 1 and (u[first:] - u[first - 1]).abs().max() < 0.03:
+        return f"its positions stay at {first - 1:,}"
+    if here is not None:
+        return f"position {first:,} is turned as {here:,}"
+    return f"from position {first:,} on it turns otherwise"
 
 
 def _no_rotation(
@@ -167,18 +251,46 @@ def _speeds(
     u = z / z.abs()
     speed, reach = _velocity(u, positions)
     result: dict = {"speeds": speed, "base": None, "scale": None, "offset": None, "precision": None}
-    slow = speed[len(speed) // 2 :]
-    signs = slow.sign().unique()
+    exponents = 2 * torch.tensor(numbers, dtype=torch.float64) / found["rotary_dim"]
+    if (
+        frozen
+        and found["length"] is not None
+        and len(speed) > 1
+        and ((u[0] - 1j).abs().max() < 1e-3 or (u[0] + 1j).abs().max() < 1e-3)
+    ):
+        quarter = 1j * u[0, 0].imag.sign()
+        z = z / quarter
+        moving = ((z - z[0]).abs().amax(0) > NOISE).nonzero().flatten().tolist()
+        if not moving:
+            return result | {"direction": None}
+        which = [numbers[pair] for pair in moving]
+        if moving != list(range(len(speed))):
+            found = found | {"scaling": standing_still(which, found["rotary_dim"] // 2)}
+        read = _speeds(z[:, moving], positions, found, which, unknown, frozen)
+        speed = torch.zeros_like(speed)
+        speed[moving] = read["speeds"]
+        exchanged = read["direction"] == -quarter.imag
+        what = "cos and sin are exchanged" if exchanged else "every pair is turned by a quarter more"
+        unknown["offset"] = what
+        return read | {"offset": None, "speeds": speed}
+    signs = speed[len(speed) // 2 :].sign().unique()
     result["direction"] = int(signs.item()) if len(signs) == 1 and signs.item() else None
+    reason = ""
+    if not frozen:
+        reason = "R depends on more than the position"
+    elif found["length"] is None:
+        reason = "this is no plain rotation"
+    elif result["direction"] is None:
+        reason = (
+            odd_pairs(speed, reach, exponents, _rounded(z))[0]
+            or "some pairs turn one way round and some the other"
+        )
     if result["direction"] is None:
-        unknown["direction"] = "some pairs turn one way round and some the other"
-    if not frozen or found["length"] is None or result["direction"] is None:
-        reason = "R depends on more than the position" if not frozen else "this is no plain rotation"
-        for name in ("base", "scale", "offset", "precision"):
-            unknown[name] = reason
+        unknown["direction"] = reason if frozen else "some pairs turn one way round and some the other"
+    if reason:
+        unknown |= dict.fromkeys(("base", "scale", "offset", "precision"), reason)
         return result
 
-    exponents = 2 * torch.tensor(numbers, dtype=torch.float64) / found["rotary_dim"]
     offset = _offset(u[0], speed, positions)
     offsets = [] if offset is None else list(dict.fromkeys([float(round(offset)), offset]))
 
@@ -190,9 +302,18 @@ def _speeds(
             if how is not None:
                 yield series, offset, how
 
+    def nearly() -> Iterator[tuple[Series, float, tuple]]:
+        """What was rounded more than once has no recipe."""
+        for series, offset in product(series_to_try(speed, reach, exponents), offsets):
+            theta = (positions.double() + offset)[:, None] * series.speeds
+            if not series.measured and (z - torch.polar(torch.ones_like(theta), theta)).abs().max() < 0.012:
+                yield series, offset, (None, 1.0, ["rounding more than once"])
+
     best = next(explained(), None)
+    if best is None and _rounded(z) and not odd_pairs(speed, reach, exponents, True)[0]:
+        best = next(nearly(), None)
     if best is None:
-        return result | _unexplained(z, speed, exponents, reach, positions, unknown)
+        return result | _unexplained(z, speed, exponents, reach, positions, found, numbers, unknown)
     series, offset, (precision, length, rivals) = best
     notes = (*found.get("notes", ()), *series.notes)
     if series.base is not None and series.base < 1:
@@ -201,8 +322,11 @@ def _speeds(
         notes += ("all its pairs turn at one speed",)
     if abs(length - 1) < 2e-6 or abs(length - 1) < 3e-3 and precision not in EXACT:
         length = 1.0
+    elif precision not in EXACT and abs(float(f"{length:.3g}") / length - 1) < 5e-5:
+        length = float(f"{length:.3g}")
     if precision is None:
-        unknown["precision"] = f"these give the same up to here: {', or '.join(rivals)}"
+        same = f"these give the same up to here: {', or '.join(rivals)}"
+        unknown["precision"] = same if rivals[1:] else f"its digits are lost by {rivals[0]}"
     if series.base is None:
         unknown["base"] = "there is one pair, and its speed does not depend on the base"
     return result | {
@@ -211,10 +335,21 @@ def _speeds(
         "offset": int(offset) if offset == round(offset) else offset,
         "precision": precision,
         "speeds": series.speeds,
-        "scaling": series.scaling or found.get("scaling", ""),
+        "scaling": series.scaling or _still(found, numbers, series, positions),
         "length": length,
         "notes": notes,
     }
+
+
+def _still(found: dict, numbers: list[int], series: Series, positions: Tensor) -> str:
+    """Which pairs stand still, unless they would be seen to with these speeds: by whole turns, or by too slow ones."""
+    if series.base is None:
+        return found.get("scaling", "")
+    pairs = found["rotary_dim"] // 2
+    theirs = series.scale * series.base ** (-2 * torch.arange(pairs).double() / found["rotary_dim"])
+    theta = positions[:, None].double() * theirs
+    seen = (torch.polar(torch.ones_like(theta), theta) - 1).abs().amax(0) > 10 * NOISE
+    return standing_still([i for i in range(pairs) if i in numbers or not seen[i]], pairs)
 
 
 def _offset(start: Tensor, speed: Tensor, positions: Tensor) -> float | None:
@@ -240,21 +375,42 @@ def _offset(start: Tensor, speed: Tensor, positions: Tensor) -> float | None:
     return whole[miss.argmin()].item() if miss.min() < 0 else None
 
 
+def _rounded(z: Tensor) -> bool:
+    """Whether all entries have the digits of half precision only."""
+    parts = torch.view_as_real(z)
+    return any(torch.equal(parts, parts.to(low).double()) for low in LOW.values())
+
+
 def _unexplained(
-    z: Tensor, speed: Tensor, exponents: Tensor, reach: Tensor, positions: Tensor, unknown: dict[str, str]
+    z: Tensor,
+    speed: Tensor,
+    exponents: Tensor,
+    reach: Tensor,
+    positions: Tensor,
+    found: dict,
+    numbers: list[int],
+    unknown: dict[str, str],
 ) -> dict:
     """No set of round numbers gives these turns: say what is known all the same."""
     u = z / z.abs()
-    if next(series_to_try(speed, reach, exponents), None) is None:
+    odd, which = odd_pairs(speed, reach, exponents, _rounded(z))
+    if odd:
+        good = [pair for pair in range(len(speed)) if pair not in which]
+        rest = _speeds(z[:, good], positions, found, [numbers[pair] for pair in good], {}, True)
+        if rest["base"] is not None:
+            unknown["base"] = odd
+            if rest["precision"] is None:
+                unknown["precision"] = "it takes the speeds to tell"
+            return {name: rest[name] for name in ("scale", "offset", "precision", "length")}
+        reason = odd
+    elif next(series_to_try(speed, reach, exponents), None) is None:
         reason = "its speeds are not the powers of one base, nor those with their slow end divided"
     else:
         reason = "no base and scale give these turns at all positions"
     unknown |= dict.fromkeys(("base", "scale"), reason)
     result: dict = {}
     turned = torch.polar(torch.ones(len(positions), len(speed)).double(), positions[:, None] * speed)
-    parts = torch.view_as_real(z)
-    rounded = any(torch.equal(parts, parts.to(low).double()) for low in LOW.values())
-    steady = (u - u[0] * turned).abs().max() < (0.02 if rounded else 1e-3)
+    steady = (u - u[0] * turned).abs().max() < (0.02 if _rounded(z) else 1e-3)
     if steady and (u[0] - 1).abs().max() < 1e-5:
         result["offset"] = 0
     else:

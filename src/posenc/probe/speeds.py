@@ -62,8 +62,6 @@ def _powers(size: Tensor, exponents: Tensor, certain: Tensor) -> Iterator[Series
         log_scale, log_base, off = _line(exponents[first:], logs[first:], certain[first:])
         if off < 8e-3:
             break
-        if first == 0 and size[0] < 2.0:
-            return  # nothing can be wrapped
     else:
         return
     whole = (log_scale - exponents * log_base).exp()
@@ -83,10 +81,59 @@ def _powers(size: Tensor, exponents: Tensor, certain: Tensor) -> Iterator[Series
     for number in scales:
         for root, notes in bases:
             yield Series(number * root**-exponents, root, number, "", notes)
+    if base < 1:  # then the last pair is the fastest
+        for number in round_numbers(whole[-1].item(), 2.5e-2):
+            for root in round_numbers(1 / base, 5e-2, inverses=False):
+                speeds = number * root ** (exponents - exponents[-1])
+                yield Series(speeds, 1 / root, speeds[0].item())
+    for root in round_numbers(base, 5e-2, inverses=False):
+        if abs(scale * root ** exponents[1].item() / root ** exponents[0].item() - 1) < 1e-3 and pairs > 2:
+            note = f"its exponents start at 1/{round(2 / (2 * exponents[1].item()))}"
+            yield Series(root ** -(exponents + exponents[1]), root, root ** -exponents[1].item(), "", (note,))
     yield Series(whole, base, scale)
     if off > 1e-5:
         note = "its base is known to three digits only"
         yield Series(size, float(f"{base:.3g}"), rounded(scale, 1e-2), "", (note,), measured=True)
+
+
+def odd_pairs(
+    speed: Tensor, reach: Tensor, exponents: Tensor, rounded_results: bool
+) -> tuple[str, list[int]]:
+    """Which few pairs do not turn as one base has the others turn, in words; "" where there is no such base."""
+    size, pairs = speed.abs().clamp(min=1e-12), len(speed)
+    if pairs < 8:
+        return "", []
+    certain = 1.0 if rounded_results else (size * reach).clamp(max=1.0)  # a small sine keeps its digits
+    tolerance = 3e-3 if rounded_results else 3e-5
+    logs = size.log()
+    far = (exponents - exponents[:, None]) >= exponents[pairs // 4] - exponents[0]
+    log_base = -((logs - logs[:, None]) / (exponents - exponents[:, None]))[far].median().item()
+    if log_base <= 0 or log_base > 40:
+        return "", []
+    readings = []
+    for base in _numbers(math.exp(log_base), 5e-2):
+        scale = rounded((logs + exponents * math.log(base)).median().exp().item(), 2.5e-2)
+        expected = scale * base**-exponents
+        sign = torch.ones_like(speed) * speed.sign().median()
+        ratio = speed / (sign * expected)
+        off = (ratio.abs().clamp(min=1e-9).log().abs() * certain > tolerance) | (ratio <= 0)
+        off &= expected < 2.5  # a faster one may have come round
+        readings.append((int(off.sum()), base, off.nonzero().flatten().tolist(), ratio))
+    count, base, off, ratio = min(readings, key=lambda reading: reading[0])
+    if not off:
+        return "", []
+    backwards = [pair for pair in off if abs(ratio[pair].item() + 1) < 5e-3]
+    ends = {tuple(range(off[0], pairs)): f"from {off[0]} on", tuple(range(off[-1] + 1)): f"up to {off[-1]}"}
+    if backwards == off and (tuple(off) in ends and count > 2):
+        return f"pairs {ends[tuple(off)]} turn the other way round", off
+    if count > max(2, pairs // 16):
+        return "", []
+    which = " and ".join([", ".join(map(str, off[:-1])), str(off[-1])] if off[1:] else map(str, off))
+    verb = f"pairs {which} turn" if off[1:] else f"pair {which} turns"
+    if backwards == off:
+        return f"{verb} the other way round", off
+    times = " and ".join(f"{ratio[pair].item():.4g}" for pair in off)
+    return f"{verb} {times} times as fast as base {spoken_number(rounded(base, 1e-3))} has it", off
 
 
 def _scaled(size: Tensor, exponents: Tensor, certain: Tensor) -> Iterator[Series]:
