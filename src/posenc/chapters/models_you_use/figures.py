@@ -122,7 +122,7 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
         figure,
         update,
         moving=moving,
-        controls={"far": slider("moved on by", 0, furthest, unit="positions", stops=(0, 1, 7, 20))},
+        controls={"far": slider("moved on by", 0, furthest, unit="positions")},
         alt=f"Six heat maps, each the scores of one head of a model for the characters of “{SENTENCE}”: "
         + ", ".join(SIX)
         + ". Below each stands how much its scores have changed, in percent of their range.",
