@@ -398,7 +398,7 @@ def packing(costs: Mapping[tuple[str, str], Tensor]) -> Live:
         sizes = [float(costs[model, way]) for way in ways]
         panel.barh(rows, sizes, height=0.34, color=colour, label=model)
         for row, size in zip(rows, sizes):
-            panel.text(max(size, 0) + 0.01, row, f"{size:.2f}", va="center")
+            panel.text(max(size, 0) + 0.01, row, f"{size:.3f}", va="center")
     top = max(map(float, costs.values()))
     panel.set(xlim=(min(0, *map(float, costs.values())), 1.12 * top), ylim=(len(ways) - 0.5, -0.5))
     panel.set_yticks(range(len(ways)), [f"{way}" for way in ways])
