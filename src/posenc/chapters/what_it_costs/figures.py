@@ -53,9 +53,9 @@ def rotary_share() -> Live:
         update,
         moving={"bars": bars, **numbers, "readout": readout},
         controls={
-            "new": slider("new tokens", 0, 12, unit="power of two", value=12, stops=(0, 3, 6, 9, 12)),
+            "new": slider("new tokens", 0, 12, unit="power of two", value=12),
             "way": choice("the rotation in", WAYS),
-            "launch": slider("a launch", 1, 10, unit="µs", value=5, stops=(1, 5, 10)),
+            "launch": slider("a launch", 1, 10, unit="µs", value=5),
         },
         alt="Four bars: the share that the rotation has of one layer's arithmetic, which is next to nothing, of the bytes "
         "that it moves, of its kernel launches, and of its time.",
