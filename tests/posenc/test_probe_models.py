@@ -433,6 +433,81 @@ def test_half_precision_sees_the_fast_pairs():
     assert found.speeds[:3] == pytest.approx([1, 0.316, 0.1], rel=0.02)
 
 
+class OnKeys:
+    """A rotation that does something else to keys, which the course's attention turns second."""
+
+    def __init__(self, turned, keys):
+        self.rotations, self.calls = (turned, keys), 0
+
+    def __call__(self, x, positions):
+        self.calls += 1
+        return self.rotations[(self.calls + 1) % 2](x, positions)
+
+
+@pytest.mark.parametrize(
+    "keys, words",
+    [
+        (turn(), ""),
+        (lambda x, positions: x, "its keys are not turned"),
+        (turn(sign=-1), "its keys turn the other way round"),
+        (turn(base=100.0), "its keys turn at other speeds"),
+        (turn("half_split"), "its keys are turned in other pairs than (0, 1)"),
+        (lambda x, positions: x + positions[:, None], "its keys are not turned alike"),
+    ],
+)
+def test_keys_that_are_turned_otherwise_are_seen(keys, words):
+    found = rotation(transformer(rotate=OnKeys(turn(), keys)))
+    assert found.found and found.keys.startswith(words) and bool(found.keys) == bool(words)
+    assert found.keys in repr(found)
+
+
+class Counting(nn.Module):
+    """A state that grows from place to place, then attention with a sink, both before the attention that is read."""
+
+    def __init__(self, turned):
+        super().__init__()
+        self.table, self.turned = nn.Embedding(30, 32), turned
+        self.mix = nn.Linear(32, 32)
+
+    def forward(self, tokens, position_ids=None):
+        length = tokens.shape[1]
+        places = torch.arange(length).expand(tokens.shape) if position_ids is None else position_ids
+        x = self.table(tokens)
+        x = x + self.mix(x).cumsum(1)
+        for _ in range(2):
+            q = k = self.turned(x.unflatten(-1, (2, 16)).transpose(1, 2), places[:, None])
+            scores = q @ k.mT / 4 + causal_bias(length, length)
+            sink = torch.zeros(*scores.shape[:-1], 1)
+            weights = torch.cat([scores, sink], dim=-1).softmax(-1)[..., :-1]
+            x = x + (weights @ x.unflatten(-1, (2, 16)).transpose(1, 2)).transpose(1, 2).flatten(-2)
+        return x
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_layers_that_tell_places_apart_by_themselves_hide_no_rotation(layer):
+    """As those of gpt-oss, Qwen3-Next and Bamba: the whole text is moved then."""
+    torch.manual_seed(0)
+    found = rotation(Counting(turn("half_split")), layer=layer)
+    assert found.found and found.layout == "half_split" and found.base == pytest.approx(10_000, rel=2e-3)
+    assert len(found.pairs) == 8 and not found.keys
+    still = rotation(Counting(lambda x, positions: x), layer=layer)
+    assert still.found and still.layout == "none"
+    added = rotation(Counting(lambda x, positions: x + sinusoidal(positions, 16)), layer=layer)
+    assert not added.found
+    table = torch.randn(64, 16, generator=torch.Generator().manual_seed(0))  # it ends where the text does
+    assert not rotation(Counting(lambda x, positions: x + table[positions]), layer=layer).found
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("width", [64, 128])
+def test_half_precision_is_read_with_its_base(width, dtype):
+    model = transformer(width=2 * width, heads=2, rotate=turn("half_split")).to(dtype)
+    for layer in (0, 1):
+        found = rotation(model, layer=layer)
+        assert found.found and found.layout == "half_split" and (found.speeds > 0).all()
+        assert found.base == 10_000 and "base about 10,000" in repr(found)
+
+
 def test_positions_can_be_given():
     model = transformer(rotate=turn())
     shifted = rotation(model, positions=torch.arange(100, 164))

@@ -3,17 +3,22 @@
 In a text of one token, repeated, attention finds the same thing wherever it looks. So in every layer a query
 differs from the one at place 0 only by what the place did to it: q(p) = R(p) q(0) where queries are turned.
 
+Some layers tell places apart all the same: a sink takes a share that shrinks, a recurrent state grows. Then the whole
+text is moved, by p positions, and the query at one and the same place is compared: where only distances count, nothing
+but R changes.
+
 Conventions: an angle is positive counter-clockwise, from the first dimension of a pair to its second; dimensions
 and pairs count from 0; pairs are sorted by their first dimension.
 """
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
-from posenc.probe.inside import attended, some_tokens, vocabulary
+from posenc.probe.inside import Attended, attended, some_tokens, vocabulary
+from posenc.probe.speeds import rounded
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Rotation:
         head_dim: size of a head.
         precision: the part of a norm that rounding may change.
         model, layer: what was read.
+        keys: what happens to keys otherwise than to queries, in words; "" where they are turned alike.
     """
 
     pairs: Tensor
@@ -38,6 +44,7 @@ class Rotation:
     precision: float
     model: str
     layer: int
+    keys: str = ""
 
     @property
     def found(self) -> bool:
@@ -70,14 +77,18 @@ class Rotation:
             return None  # how many slow pairs follow, unseen, decides what the base is
         index = self.pairs[:, 0] / (2 if self.layout == "interleaved" else 1)
         speeds = self.speeds.abs()
-        certain = speeds * (len(self.angles) - 1) > 1e3 * self.precision
+        turned = speeds * (len(self.angles) - 1)
+        certain = turned > 1e3 * self.precision if self.precision < 1e-5 else turned > 10 * self.precision
         if certain.sum() < 2:
             return None
+        weight = turned[certain, None].clamp(max=1.0)  # a slow pair's speed is known less well
+        logs = speeds[certain, None].log()
         for start in {0, index[0].item()}:  # some models turn the last dimensions of a head
             exponent = -2 * (index[certain, None].double() - start) / self.rotary_dim
-            logarithm = torch.linalg.lstsq(exponent, speeds[certain, None].log()).solution
-            if (exponent @ logarithm - speeds[certain, None].log()).abs().max() < 0.01:
-                return logarithm.exp().item()
+            logarithm = torch.linalg.lstsq(weight * exponent, weight * logs).solution
+            if (weight * (exponent @ logarithm - logs)).abs().max() < max(0.01, 4 * self.precision):
+                base = logarithm.exp().item()
+                return base if self.precision < 1e-5 else rounded(base, 2e-2)
         return None
 
     def __repr__(self) -> str:
@@ -88,8 +99,13 @@ class Rotation:
             return f"{where}: nothing turns; a query is the same at every place"
         ways = {True: "counter-clockwise", False: "clockwise"}
         way = " and ".join(ways[sign] for sign in sorted({speed > 0 for speed in self.speeds.tolist()}))
-        base = "speeds of no single base" if self.base is None else f"base {float(f'{self.base:.3g}'):,.0f}"
-        return f"{where}: {len(self.pairs)} pairs of {self.head_dim} dimensions turn {way}, {self.layout}, {base}"
+        rough = self.precision > 1e-5
+        if self.base is not None:
+            base = f"base {'about ' if rough else ''}{float(f'{self.base:.3g}'):,.0f}"
+        else:
+            base = "too few pairs seen for a base" if rough else "speeds of no single base"
+        pairs = f"{len(self.pairs)} pairs of {self.head_dim} dimensions turn {way}"
+        return f"{where}: {pairs}, {self.layout}, {base}" + (f"; {self.keys}" if self.keys else "")
 
 
 def rotation(
@@ -100,7 +116,7 @@ def rotation(
     positions: Tensor | None = None,
     tokens: Tensor | None = None,
 ) -> Rotation:
-    """Read how a layer turns its queries.
+    """Read how a layer turns its queries, and whether it turns its keys alike.
 
     Args:
         model, layer: as in `posenc.probe.scores`.
@@ -128,32 +144,80 @@ def rotation(
         length = positions.shape[-1]
     if tokens is None:
         tokens = some_tokens(model, min(8, vocabulary(model) // 2))
+    known = inspect.signature(model.forward).parameters if isinstance(model, nn.Module) else {}
     lengths = (64, 72) if length is None else (length,)
-    for (
-        length
-    ) in lengths:  # as long as a head is large, a text hides which product is that of queries and keys
+    for length in lengths:  # a text as long as a head hides which product is that of queries and keys
         texts = tokens[:, None].expand(-1, length)
-        if positions is not None:
-            if "positions" in inspect.signature(model.forward).parameters:  # the course's own
-                inputs["positions"] = positions
-            else:
-                inputs["position_ids"] = positions[..., None, :].expand(
-                    *positions.shape[:-1], len(texts), length
-                )
-        query = attended(model, texts, layer=layer, **inputs).query
-        if query is not None:
+        if positions is not None and "positions" in known:  # the course's own
+            inputs["positions"] = positions
+        elif positions is not None:
+            inputs["position_ids"] = positions[..., None, :].expand(*positions.shape[:-1], len(texts), length)
+        seen = attended(model, texts, layer=layer, **inputs)
+        if seen.query is not None:
             break
     name = type(model).__name__
-    if query is None or query.ndim != 4:
+    if seen.query is None or seen.query.ndim != 4:
         raise ValueError(
             f"no product of queries and keys was seen in {name}, layer {layer}: try another length"
         )
-    vectors = query.flatten(0, 1).transpose(0, 1)  # (T, texts · heads, d)
     dtypes = {weight.dtype for weight in model.parameters() if weight.is_floating_point()}
     dtypes.add(torch.float32)  # in which many turn, also in float64
     precision = max(torch.finfo(dtype).eps for dtype in dtypes)
-    pairs, speeds, angles, residual = _planes(vectors, precision)
-    return Rotation(pairs, speeds, angles, residual, vectors.shape[-1], precision, name, layer)
+
+    def read(vectors: Tensor) -> Rotation:  # (T, n, d)
+        planes = _planes(vectors, precision)
+        return Rotation(*planes, vectors.shape[-1], precision, name, layer)
+
+    def both(query: Tensor, key: Tensor) -> Rotation:
+        found = read(query)
+        return replace(found, keys=_otherwise(found, read(key))) if found.found else found
+
+    found = both(*(part.flatten(0, 1).transpose(0, 1) for part in (seen.query, seen.key)))
+    if found.found or "position_ids" not in known:
+        return found
+    places = torch.arange(lengths[0]) if positions is None else positions
+    try:
+        moved = _moved(model, tokens, places, layer)
+    except IndexError:  # a table has no row for the last of them: then it is no rotation
+        return found
+    if moved.query is None:
+        return found
+    again = both(*(part.flatten(1, 2) for part in (moved.query, moved.key)))
+    return again if again.found else found
+
+
+def _moved(model: nn.Module, tokens: Tensor, places: Tensor, layer: int) -> Attended:
+    """One text of five tokens, with its first at each of the places in turn; eight at a time, since some states are large."""
+    text = tokens[torch.arange(5) % len(tokens)]
+    positions = places[..., None] + torch.arange(5)
+    parts = [
+        attended(model, text.expand(some.shape[-2], -1), layer=layer, position_ids=some)
+        for some in positions.split(8, dim=-2)
+    ]
+    if any(part.query is None for part in parts):
+        return parts[0]._replace(query=None)
+    return Attended(*(torch.cat(factors) for factors in zip(*parts)))
+
+
+def _otherwise(queries: Rotation, keys: Rotation) -> str:
+    """What happens to keys and not to queries, in words."""
+    if not keys.found:
+        return f"its keys are not turned alike: turning leaves {keys.residual:.2g} of a key unexplained"
+    theirs = {tuple(pair): angles for pair, angles in zip(keys.pairs.tolist(), keys.angles.T)}
+    for pair, angles in zip(queries.pairs.tolist(), queries.angles.T):
+        if angles.abs().max() < 100 * queries.precision:
+            continue  # too slow to be sure
+        if not theirs:
+            return "its keys are not turned"
+        if tuple(pair) not in theirs:
+            return f"its keys are turned in other pairs than {tuple(pair)}"
+        if (theirs[tuple(pair)] - angles).abs().max() > 0.02 + 10 * queries.precision:
+            if (theirs[tuple(pair)] + angles).abs().max() < 0.02 + 10 * queries.precision:
+                return "its keys turn the other way round"
+            return (
+                f"its keys turn at other speeds, pair {tuple(pair)} by {theirs[tuple(pair)][1]:.3g} radians"
+            )
+    return ""
 
 
 def _planes(vectors: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor, float]:
@@ -163,15 +227,16 @@ def _planes(vectors: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor, 
     Σ conj(z(0)) z(p), and its length says how near that comes.
     """
     start = vectors[0]
-    products = torch.einsum("ni,tnj->tij", start, vectors)  # what each dimension at 0 has of each at p
-    own = products.diagonal(dim1=1, dim2=2)
-    turned = torch.complex(own[:, :, None] + own[:, None, :], products - products.mT)  # (T, d, d)
-    energy = vectors.square().sum(1)
-    size = energy[:, :, None] + energy[:, None, :]
-    agreement = turned.abs() / (size[:1] * size).sqrt().clamp_min(1e-300)
-    unexplained = (1 - agreement).clamp_min(0).mean(0)  # (d, d)
+    energy = vectors.square().sum(1)  # (T, d)
+    unexplained = torch.zeros(start.shape[1], start.shape[1], dtype=torch.float64)
+    for now, later in zip(vectors, energy):
+        products = start.T @ now  # what each dimension at 0 has of each at p
+        own = products.diagonal()
+        turned = torch.hypot(own[:, None] + own, products - products.T)
+        sizes = (energy[0][:, None] + energy[0]) * (later[:, None] + later)
+        unexplained += (1 - turned / sizes.sqrt().clamp_min(1e-300)).clamp_min(0) / len(vectors)
     moved = (vectors - start).square().sum(1).amax(0) > (10 * precision) ** 2 * energy[0]
-    unexplained[~moved], unexplained[:, ~moved] = torch.inf, torch.inf
+    unexplained[~(moved[:, None] | moved)] = torch.inf
     unexplained.fill_diagonal_(torch.inf)
     pairs = []
     while unexplained.isfinite().any():  # the best pair first
@@ -180,12 +245,19 @@ def _planes(vectors: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor, 
         unexplained[[first, second]] = torch.inf
         unexplained[:, [first, second]] = torch.inf
     pairs = torch.tensor(sorted(pairs), dtype=torch.long).reshape(-1, 2)
-    steps = turned[:, pairs[:, 0], pairs[:, 1]]  # (T, P)
-    angles = _unwrap(steps.angle())
+    z = torch.complex(vectors[..., pairs[:, 0]], vectors[..., pairs[:, 1]])  # (T, n, P)
+    angles = _unwrap((z[0].conj() * z).sum(1).angle())  # (T, P)
+    turned = z[0] * torch.polar(torch.ones_like(angles), angles)[:, None]
+    # rounding moves dimensions too: a pair that turns is one that turning explains
+    explained = (turned - z).abs().square().sum((0, 1)) < 0.25 * (z - z[0]).abs().square().sum((0, 1))
+    both = moved[pairs].all(dim=1) if precision < 1e-5 else torch.zeros_like(explained)
+    pairs, angles, turned = (
+        pairs[explained | both],
+        angles[:, explained | both],
+        turned[..., explained | both],
+    )
     predicted = start.expand_as(vectors).clone()
-    z = torch.complex(start[:, pairs[:, 0]], start[:, pairs[:, 1]])
-    z = z * torch.polar(torch.ones_like(angles), angles)[:, None]
-    predicted[..., pairs[:, 0]], predicted[..., pairs[:, 1]] = z.real, z.imag
+    predicted[..., pairs[:, 0]], predicted[..., pairs[:, 1]] = turned.real, turned.imag
     residual = ((predicted - vectors).square().sum() / vectors.square().sum()).sqrt().item()
     return pairs, angles[-1] / max(len(angles) - 1, 1), angles, residual
 
