@@ -115,6 +115,7 @@ def rotation(
     length: int | None = None,
     positions: Tensor | None = None,
     tokens: Tensor | None = None,
+    moved: bool = False,
 ) -> Rotation:
     """Read how a layer turns its queries, and whether it turns its keys alike.
 
@@ -126,6 +127,8 @@ def rotation(
         positions: what to pass as position_ids, shape (T,), or (axes, T) for a model that counts along several
             axes. The first is the reference, and neighbours differ by 1 or not at all. The model's own unless given.
         tokens: one text of each; 8 unless given.
+        moved: where no rotation is found, move the whole text too and compare the query at one and the same place.
+            Sinks and recurrent layers need it, and position_ids must be taken.
 
     Returns:
         what was read. `found` says whether it is a rotation at all: a table that is added is none.
@@ -173,16 +176,16 @@ def rotation(
         return replace(found, keys=_otherwise(found, read(key))) if found.found else found
 
     found = both(*(part.flatten(0, 1).transpose(0, 1) for part in (seen.query, seen.key)))
-    if found.found or "position_ids" not in known:
+    if found.found or not moved or "position_ids" not in known:
         return found
     places = torch.arange(lengths[0]) if positions is None else positions
     try:
-        moved = _moved(model, tokens, places, layer)
+        seen = _moved(model, tokens, places, layer)
     except IndexError:  # a table has no row for the last of them: then it is no rotation
         return found
-    if moved.query is None:
+    if seen.query is None:
         return found
-    again = both(*(part.flatten(1, 2) for part in (moved.query, moved.key)))
+    again = both(*(part.flatten(1, 2) for part in (seen.query, seen.key)))
     return again if again.found else found
 
 
