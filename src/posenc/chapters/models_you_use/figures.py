@@ -83,6 +83,7 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
 
     Args:
         treat: what is done to the scores of a head, shape (T, T) with -inf at hidden keys, before they are drawn.
+            Without it the sentence starts unmoved, since a prediction stands in front of that figure; with it, 12 on.
     """
     text = torch.tensor([CHARACTERS.index(character) for character in SENTENCE])
     length, furthest = len(text), 20
@@ -122,7 +123,7 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
         figure,
         update,
         moving=moving,
-        controls={"far": slider("moved on by", 0, furthest, unit="positions")},
+        controls={"far": slider("moved on by", 0, furthest, unit="positions", value=12 if treat else 0)},
         alt=f"Six heat maps, each the scores of one head of a model for the characters of “{SENTENCE}”: "
         + ", ".join(SIX)
         + ". Below each stands how much its scores have changed, in percent of their range.",
@@ -269,7 +270,8 @@ def two_answers(whole: Mapping[str, Sequence[float]], apart: Mapping[str, Sequen
     return still(
         figure,
         alt="Two panels with a pair of dots for each term, on a logarithmic axis. Left, the split and the table of "
-        "scores lie far apart at position with position; right, with the constant set apart, each pair lies close.",
+        "scores lie far apart where a position is asked for, most of all by a position; right, with the constant set "
+        "apart, each pair lies close.",
     )
 
 

@@ -49,6 +49,11 @@ def test_a_sentence_that_moves_on_changes_what_positions_of_their_own_decide():
     assert {name for name in said if said[name] != "unchanged"} == {"GPT-2", "BERT"}
 
 
+def test_a_sentence_starts_unmoved_where_a_prediction_is_made_and_moved_where_its_answer_is_shown():
+    own = figures.moved_on(lambda scores: scores - scores.diagonal()[:, None])
+    assert [live.controls["far"].value for live in (figures.moved_on(), own)] == [0, 12]
+
+
 def test_what_is_drawn_of_a_sentence_is_what_the_softmax_sees_of_it():
     live = figures.moved_on()
     live.set(far=3)
