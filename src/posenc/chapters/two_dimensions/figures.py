@@ -158,9 +158,7 @@ def where_they_look(heads: Mapping[str, Mapping[int, tuple[Tensor, Tensor]]]) ->
 
     controls = {}
     if len(widths) > 1:
-        controls["width"] = slider(
-            "width of the picture", min(widths), max(widths), unit="patches", value=widths[0]
-        )
+        controls["width"] = slider("width", min(widths), max(widths), unit="patches", value=widths[0])
     controls["row"] = slider("row", 1, rows - 1, value=4, stops=[1, 3, 4, 5, 7])
     controls["column"] = slider("column", 0, min(widths) - 3, value=3, stops=[0, 2, 3, min(widths) - 3])
     return Live(
@@ -190,7 +188,7 @@ def _dark(weights: Tensor, most: float) -> np.ndarray:
 
 
 def two_wishes() -> Live:
-    """Two patches that a head is to look at, and the nearest to it that a row's share times a column's share comes."""
+    """Two patches that a head is to look at, and each row's share of that weight times each column's."""
     reach, first = 4, UP_AND_RIGHT
     size = 2 * reach + 1
     extent = (-reach - 0.5, reach + 0.5, reach + 0.5, -reach - 0.5)
@@ -244,8 +242,8 @@ def two_wishes() -> Live:
             "column": slider("second: columns right", -reach, reach, value=first[1]),
         },
         alt="Left, the patches around the one that asks, a white square in the middle, with the weight that a head is "
-        "to give them: one half each on two patches. Right, the nearest to it that an axial head comes: every weight "
-        "is the share of its row, in the column on the right, times the share of its column, in the row above.",
+        "to give them: one half each on two patches. Right, each row's share of that weight, in the strip on the "
+        "right, times each column's, in the strip above: as much as an axial head can put on the two.",
     )
 
 
@@ -305,7 +303,7 @@ def stripes() -> Live:
                 0,
                 180,
                 unit="degrees",
-                value=45,
+                value=30,  # the question before it asks for 0°, 45°, 90° or 135°
                 step=5,
                 stops=range(0, 181, 15),
             ),
