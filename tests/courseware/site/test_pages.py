@@ -22,9 +22,9 @@ from courseware.dependencies import needed_cells
 from courseware.site import frames, pages
 from courseware.tally import FOLDED
 from posenc.lesson.claims import bundle, make
-from posenc.lesson.controls import slider, text
+from posenc.lesson.controls import text
 from posenc.lesson.guesses import RUN, Guess, _Comparison
-from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.live import canvas, still
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 WHOLE = ("index", "claims", "01", "04")  # pages whose figures are drawn and tried without ALL=1
@@ -151,24 +151,6 @@ def test_a_cell_that_two_figures_need_is_run_once():
     sources = ["from posenc.lesson.live import Live, canvas\nruns = []", "runs.append('trained')", one, one]
     notebook = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
     assert [live.alt for live in pages.figures(notebook, [2, 3])] == ["trained again", "trained again again"]
-
-
-def two_panels(*, moving=True):
-    """Two panels beside each other, a line in each; that of the left one moves."""
-    figure = canvas(8, 3)
-    left, right = figure.subplots(1, 2)
-    (line,) = left.plot([0, 1], [0, 1])
-    right.plot([0, 1], [1, 0])
-    if not moving:
-        return still(figure, alt="Two lines.")
-    controls = {"x": slider("x", 0, 4, value=1)}
-    return Live(
-        figure,
-        lambda x: line.set_ydata([x / 4, 1]),
-        moving={"line": line},
-        controls=controls,
-        alt="Two lines.",
-    )
 
 
 def picture_cell(live, **more):
@@ -606,87 +588,6 @@ def test_claims_are_a_hover_or_a_key_away(built, browser):
     line.wait_for(state="visible")
     page.keyboard.press("Escape")
     line.wait_for(state="hidden")
-
-
-@in_browser
-def test_on_a_phone_the_heading_and_whole_pictures_are_in_view(browser, tmp_path):
-    live = two_panels()
-    cells = [
-        v4.new_markdown_cell("# A title\n\n## A section\n\nText."),
-        picture_cell(live, id="abc"),
-        picture_cell(two_panels(moving=False)),
-    ]
-    where = {"name": "a.html", "title": "A title"}
-    figures = {"abc": frames.frames(live)}
-    (tmp_path / "a.html").write_text(
-        pages.page(v4.new_notebook(cells=cells), **where, pages=[where], figures=figures)
-    )
-    page = browser.new_page(offline=True, viewport={"width": 390, "height": 844})
-    page.goto((tmp_path / "a.html").as_uri())
-    page.locator(".narrow").nth(1).wait_for()
-    assert page.locator("h1").bounding_box()["y"] < 120
-    assert not page.locator("header li").first.is_visible()
-    figure = page.locator(".live")
-    pictures = page.get_by_role("img").all()
-    assert len(pictures) == 2, "each once"
-    for picture in pictures:
-        box, size = picture.bounding_box(), picture.evaluate("canvas => [canvas.width, canvas.height]")
-        assert 0 <= box["x"] and box["x"] + box["width"] <= 390
-        assert size[0] < 0.6 * live.figure.canvas.get_width_height()[0], (
-            "its right half stands below the left one"
-        )
-    slider = figure.get_by_role("slider")
-    assert slider.bounding_box()["y"] > pictures[0].bounding_box()["y"] + pictures[0].bounding_box()["height"]
-    assert slider.bounding_box()["height"] >= 44
-    before = figure.locator(".narrow").evaluate("canvas => canvas.toDataURL()")
-    slider.press("End")
-    assert figure.locator(".narrow").evaluate("canvas => canvas.toDataURL()") != before
-    page.set_viewport_size({"width": 1000, "height": 800})
-    assert not page.locator(".narrow").first.is_visible() and figure.locator("canvas").first.is_visible()
-    page.close()
-
-
-@in_browser
-def test_where_a_figure_stands_is_in_the_address(browser, tmp_path):
-    live = example()
-    (tmp_path / "a.html").write_text(
-        a_page(picture_cell(live, id="abc"), figures={"abc": frames.frames(live)})
-    )
-    page = browser.new_page(offline=True)
-    page.goto((tmp_path / "a.html").as_uri())
-    figure = page.locator(".live")
-    figure.locator("canvas").first.wait_for()
-    stands_at_first = stands(figure)
-    figure.get_by_role("slider").first.press("End")
-    figure.get_by_role("checkbox").press("Space")
-    assert re.search(r"#cell-id=abc&x=\S+&y=\S+&hold=on$", page.url)
-    stood, address = stands(figure), page.url
-    for ending, expected in [("", stood), ("&x=nowhere", [stands_at_first[0], *stood[1:]])]:
-        page.goto("about:blank")
-        page.goto(re.sub("&x=[^&]*", ending, address) if ending else address)
-        figure.locator("canvas").first.wait_for()
-        assert stands(figure) == expected
-    page.close()
-
-
-@in_browser
-def test_the_section_in_view_is_named_and_solutions_are_not_printed(browser, tmp_path):
-    tall = v4.new_markdown_cell("## Far *down*\n\n" + "So.\n\n" * 99)
-    (tmp_path / "a.html").write_text(a_page(tall, *FOLDS))
-    page = browser.new_page(offline=True)
-    page.goto((tmp_path / "a.html").as_uri())
-    menu = page.locator(".sections summary")
-    assert menu.inner_text() == "Sections"
-    menu.click()
-    page.get_by_role("link", name="Far down").click()
-    page.wait_for_function("document.querySelector('.sections summary').textContent === 'Far down'")
-    assert not page.get_by_role("link", name="Far down").is_visible(), "a menu closes behind who has chosen"
-    assert page.locator("header [aria-current=true]").text_content() == "Far down"
-    page.evaluate("for (const section of document.querySelectorAll('.section')) section.open = true")
-    assert page.get_by_text("Solution 1.1").is_visible()
-    page.emulate_media(media="print")
-    assert not page.get_by_text("Solution 1.1").is_visible() and not page.locator("header").is_visible()
-    page.close()
 
 
 @in_browser
