@@ -9,6 +9,8 @@ import io
 import itertools
 import math
 import zlib
+from collections.abc import Container
+from contextlib import suppress
 
 import ipywidgets as widgets
 import numpy as np
@@ -25,20 +27,25 @@ COLUMNS = 64  # tiles in a row of their picture
 TILES = 10_000  # of a figure, if its sliders can keep so few stops: some 400 kB
 NUMBERED = 2**16  # tiles, at most: 16 bits
 WHITE = 0xFFFFFFFF
+GAP = 8  # pixels
+LARGER = 0.7  # of a picture that is cut in two, the larger part's share at most
 
 
-def frames(live: Live, states: int | None = None) -> dict:
+def frames(live: Live, states: int | None = None, **told: object) -> dict:
     """What a page needs to move a figure; the figure stays as it is.
 
     Args:
         live: the figure.
         states: the most positions of its controls, STATES unless given. A figure that has more than TILES tiles in
             them gets half as many, where its sliders can keep so few stops.
+        told: of controls, by name, the value at which one stands that the page does without, or a list of the stops
+            that it keeps, the present one among them. A slider that is locked to one that is kept moves along.
 
     Returns:
         a dict for JSON. Positions are numbered as itertools.product counts them, the last control fastest.
 
         size: width and height of the picture.
+        cut: where a narrow screen may cut it in two, as `cut` gives it.
         start: the number of the position that the controls stand at now.
         controls: the name, kind, label and stops of each, in order.
         together: for each switch that locks sliders, its place among the controls and theirs.
@@ -52,15 +59,35 @@ def frames(live: Live, states: int | None = None) -> dict:
     Raises:
         ValueError: the controls have more positions than that, however few stops their sliders keep.
     """
-    most = states or STATES
-    values, room = stops(live, most), TILES if _can_keep(live, most // 2) else NUMBERED
+    kept = {name: value for name, value in told.items() if isinstance(value, list)}
+    fixed = {name: value for name, value in told.items() if name not in kept}
+    before = {name: live.controls[name].value for name in live.controls}
+    live.set(**fixed)
+    try:
+        return _packed(live, states or STATES, kept, fixed)
+    finally:
+        live.set(**before)
+
+
+def _packed(live: Live, most: int, kept: dict[str, list], fixed: dict[str, object]) -> dict:
+    values = stops(live, most, without=fixed) | kept
+    room = TILES if _can_keep(live, most // 2, fixed) else NUMBERED
     names = list(values)
     start = [live.controls[name].value for name in values]
-    positions = [dict(zip(values, position)) for position in itertools.product(*values.values())]
+    if any(fixed.get(lock) for lock in live.together):
+        values = {
+            name: [v for v in found if _led(live, {name: v})[name] == v] for name, found in values.items()
+        }
+        positions = [_led(live, dict(zip(values, each))) for each in itertools.product(*values.values())]
+        live.set(**dict(zip(values, start)))
+    else:
+        positions = [dict(zip(values, each)) for each in itertools.product(*values.values())]
     texts: dict[str, int] = {}
     said, tiles, places = [], {}, []
+    drawn = None  # the columns in which some picture has more than paper
     for pixels in live.frames(positions):
         height, width, _ = pixels.shape
+        drawn = inked(pixels) if drawn is None else drawn | inked(pixels)
         if not places:
             picture = np.full([-(-size // TILE) * TILE for size in (height, width)], WHITE, np.uint32)
             grid = picture.reshape(picture.shape[0] // TILE, TILE, -1, TILE)
@@ -74,13 +101,16 @@ def frames(live: Live, states: int | None = None) -> dict:
         places.append(place.ravel().astype("<u2"))
         said.append(texts.setdefault(says(live), len(texts)))
     if len(tiles) > room:
-        return frames(live, most // 2)
+        return _packed(live, most // 2, kept, fixed)
     return {
         "size": [width, height],
-        "start": positions.index(dict(zip(values, start))),
+        "cut": cut(drawn),
+        "start": list(itertools.product(*values.values())).index(tuple(start)),
         "controls": [_described(name, live.controls[name], options) for name, options in values.items()],
         "together": [
-            [names.index(lock), [names.index(n) for n in locked]] for lock, locked in live.together.items()
+            [names.index(lock), [names.index(n) for n in locked]]
+            for lock, locked in live.together.items()
+            if {lock, *locked} <= values.keys()
         ],
         "typed": [c.description for c in live.controls.values() if isinstance(c, widgets.Text)],
         "texts": list(texts),
@@ -92,8 +122,8 @@ def frames(live: Live, states: int | None = None) -> dict:
     }
 
 
-def stops(live: Live, states: int | None = None) -> dict[str, list]:
-    """The values of every control but the text boxes that a page shows, by name, in at most `states` combinations.
+def stops(live: Live, states: int | None = None, *, without: Container[str] = ()) -> dict[str, list]:
+    """The values that a page shows of every control but text boxes and `without`, in at most `states` combinations.
 
     Choices and switches keep all; a slider keeps the stops that it declares. Others keep FEW or all their values,
     then up to MANY, then up to MORE, the first slider first, as far as there is room. Sliders that can be locked keep as many as each other,
@@ -103,9 +133,15 @@ def stops(live: Live, states: int | None = None) -> dict[str, list]:
         ValueError: the controls have more positions, however few stops their sliders keep.
     """
     states = states or STATES
-    controls = {name: c for name, c in live.controls.items() if not isinstance(c, widgets.Text)}
+    controls = {
+        name: c
+        for name, c in live.controls.items()
+        if not isinstance(c, widgets.Text) and name not in without
+    }
     locked = [set(names) for names in live.together.values()]
-    groups = [next((group for group in locked if name in group), {name}) for name in controls]
+    groups = [
+        next((group & controls.keys() for group in locked if name in group), {name}) for name in controls
+    ]
     found = {name: _stops(control, FEW, live) for name, control in controls.items()}
     for count in (FEW, MANY, MORE):
         for group in groups:
@@ -121,11 +157,34 @@ def stops(live: Live, states: int | None = None) -> dict[str, list]:
     return found
 
 
-def _can_keep(live: Live, states: int) -> bool:
+def _led(live: Live, position: dict) -> dict:
+    """Where all controls stand once these stand here, or as near to it as a lock lets them."""
+    with suppress(ValueError):
+        live.set(**position)
+    return {name: control.value for name, control in live.controls.items()}
+
+
+def _can_keep(live: Live, states: int, without: Container[str]) -> bool:
     try:
-        return bool(stops(live, states))
+        return bool(stops(live, states, without=without))
     except ValueError:
         return False
+
+
+def inked(pixels: np.ndarray) -> np.ndarray:
+    """The columns of a picture, (height, width, 3 or 4), in which something is drawn: booleans, (width,)."""
+    return (pixels[..., :3] != 255).any(axis=(0, 2))
+
+
+def cut(drawn: np.ndarray) -> int | None:
+    """The middle of the widest gap that leaves no part larger than LARGER; None if no such gap has GAP pixels.
+
+    So a narrow screen can show the right part below the left one, at a size at which both can be read.
+    """
+    width = len(drawn)
+    gaps = [(b - a, (int(a) + int(b) + 1) // 2) for a, b in itertools.pairwise(np.flatnonzero(drawn))]
+    fit = [(gap, x) for gap, x in gaps if gap > GAP and max(x, width - x) <= LARGER * width]
+    return max(fit)[1] if fit else None
 
 
 def says(live: Live) -> str:

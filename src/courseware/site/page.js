@@ -1,6 +1,16 @@
 // Answers the predictions, and moves the slider figures: each control has stops, each position of all controls has a picture made of tiles.
 
+// An address ends in #figure, or with its controls in #figure&m=9&n=4.
+const anchored = () => {
+    const [whole, anchor, ...values] = [decodeURIComponent(location.hash.slice(1)), ...location.hash.slice(1).split("&")];
+    return document.getElementById(whole) ? [whole, ""] : [decodeURIComponent(anchor), values.join("&")];
+};
+
 for (const figure of document.querySelectorAll(".live")) start(figure);
+for (const picture of document.querySelectorAll("[data-cut]")) {
+    const still = picture.querySelector("img");
+    still.decode().then(() => inTwo(picture, still, Number(picture.dataset.cut))());
+}
 for (const prediction of document.querySelectorAll(".prediction")) ask(prediction);
 
 // A link to what is folded unfolds it.
@@ -9,9 +19,27 @@ addEventListener("hashchange", reveal);
 addEventListener("click", event => { if (event.target.closest("a")?.hash === location.hash) reveal(); });
 
 function reveal() {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(anchored()[0]);
     for (let part = target; part; part = part.parentElement) if (part.matches("details")) part.open = true;
     target?.scrollIntoView();
+}
+
+// The menus close behind who has chosen or turned away; the second says which section is in view.
+const menus = document.querySelectorAll("header details");
+addEventListener("click", event => { for (const menu of menus) if (!menu.contains(event.target) || event.target.closest("a")) menu.open = false; });
+addEventListener("keydown", event => { if (event.key === "Escape") for (const menu of menus) menu.open = false; });
+
+const headings = [...document.querySelectorAll("main h2")];
+const sections = document.querySelector(".sections");
+if (sections) addEventListener("scroll", look, { passive: true });
+
+function look() {
+    const seen = headings.findLast(heading => heading.checkVisibility() && heading.getBoundingClientRect().top < 160);
+    sections.querySelector("summary").textContent = seen?.textContent ?? "Sections";
+    for (const link of sections.querySelectorAll("a")) {
+        if (seen && decodeURIComponent(link.hash.slice(1)) === seen.id) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+    }
 }
 
 // What a section measured is a hover away, or a click or a key.
@@ -74,7 +102,6 @@ async function start(figure) {
     const atlas = await createImageBitmap(new Blob([decoded(data.atlas)], { type: "image/webp" }));
 
     const canvas = figure.querySelector("canvas");
-    [canvas.width, canvas.height] = data.size;
     const brush = canvas.getContext("2d");
     const across = Math.ceil(canvas.width / data.tile);
     const shown = new Array(places.length / data.says.length);
@@ -83,6 +110,7 @@ async function start(figure) {
     const counts = data.controls.map(control => control.stops.length);
     const strides = counts.map((_, n) => counts.slice(n + 1).reduce((product, count) => product * count, 1));
     const stop = n => Math.floor(position / strides[n]) % counts[n];
+    const name = figure.closest("[id]").id;
     let position = data.start;
 
     function follow(n) {
@@ -97,6 +125,24 @@ async function start(figure) {
         draw();
     }
 
+    // Stand where the address says.
+    function go() {
+        const [anchor, values] = anchored();
+        if (anchor !== name) return;
+        const told = new URLSearchParams(values);
+        const at = data.controls.map((control, n) => {
+            const there = control.stops.indexOf(told.get(control.name));
+            return there < 0 ? stop(n) : there;
+        });
+        position = at.reduce((sum, place, control) => sum + place * strides[control], 0);
+        draw();
+    }
+
+    function tell() {
+        const values = new URLSearchParams(data.controls.map((control, n) => [control.name, control.stops[stop(n)]]));
+        history.replaceState(null, "", `#${name}&${values}`);
+    }
+
     function draw() {
         for (let place = 0; place < shown.length; place++) {
             const tile = places[place * data.says.length + position];
@@ -109,12 +155,34 @@ async function start(figure) {
             );
         }
         data.controls.forEach((control, n) => choose(inputs[n], stop(n), control.stops[stop(n)]));
+        below?.();
     }
 
+    const below = data.cut && inTwo(figure.querySelector(".picture"), canvas, data.cut);
     draw();
-    inputs.forEach((group, n) => group.forEach(input => input.addEventListener("input", () => follow(n))));
-    figure.querySelector("img").hidden = true;
+    go();
+    addEventListener("hashchange", go);
+    inputs.forEach((group, n) => group.forEach(input => {
+        input.addEventListener("input", () => follow(n));
+        input.addEventListener("change", tell);
+    }));
+    figure.querySelector("img")?.setAttribute("hidden", "");
     canvas.hidden = figure.querySelector(".controls").hidden = false;
+}
+
+// A second picture for narrow screens, in which what is right of the cut stands below the rest; draws it anew.
+function inTwo(picture, source, cut) {
+    const width = source.naturalWidth ?? source.width, height = source.naturalHeight ?? source.height;
+    const canvas = Object.assign(document.createElement("canvas"), { className: "narrow", role: "img" });
+    canvas.ariaLabel = source.ariaLabel ?? source.alt;
+    [canvas.width, canvas.height] = [Math.max(cut, width - cut), 2 * height];
+    const brush = canvas.getContext("2d");
+    picture.append(canvas);
+    picture.classList.add("cut");
+    return () => {
+        brush.drawImage(source, 0, 0, cut, height, 0, 0, cut, height);
+        brush.drawImage(source, cut, 0, width - cut, height, 0, height, width - cut, height);
+    };
 }
 
 // The number of the stop that a slider, a box to tick or a group of options stands at.

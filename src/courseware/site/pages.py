@@ -5,10 +5,15 @@ these figures need. Nothing on a page needs a kernel, a server or the network.
 """
 
 import ast
+import base64
 import copy
+import functools
+import gzip
 import io
+import itertools
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -18,15 +23,17 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import latex2mathml.converter
+import numpy as np
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode, v4
+from PIL import Image
 from pygments.formatters import HtmlFormatter
 
 from courseware import index
 from courseware.dependencies import needed_cells
 from courseware.notebooks import NOTEBOOKS, read
-from courseware.site.frames import frames
+from courseware.site.frames import STATES, cut, frames, inked
 from courseware.solutions import WORKED
 from courseware.solutions import solved as with_answers
 from courseware.tally import FOLDED
@@ -34,10 +41,11 @@ from posenc.lesson.live import Live
 
 ROOT = NOTEBOOKS.parent
 PAGE = Path(__file__).parent
-LIMIT = 3_000_000  # bytes of a page
+LIMIT = 1_500_000  # bytes of a page, compressed
+FIRST_LIMIT = 600_000  # of the first page, which people are sent
+TEXT = 150_000  # of them that words, code and style may take
 LINES = 12  # of code that a page shows without being asked
-FIRST = "two_positions()"  # makes the figure that stands where the README has a picture
-
+FIGURE = r"^\[figure\]\((\w+)\.ipynb#cell-id=([\w-]+)(?: \"(.*)\")?\)$"  # a line of the article
 
 # What a sentence asks that only a notebook can do; a page leaves such sentences out.
 ASKS = r"Run →|press Enter|\b[Rr]un (the (cell|check|chapter)|it again|them)|replace the `raise`"
@@ -72,8 +80,47 @@ class Renderer(IPythonRenderer):
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         to = page_of(url)
-        is_there = re.match(r"[a-z]+:|#|\w+\.html(#|$)", to)  # not so a file of the repository
-        return super().link(text, to, title) if is_there else text
+        if not re.match(r"[a-z]+:|#|\w+\.html(#|$)", to):  # a file of the repository
+            to = repository() and f"{repository()}/blob/HEAD/{to.removeprefix('../')}"
+        return super().link(text, to, title) if to else text
+
+
+@functools.cache
+def repository() -> str:
+    """The address of the course's repository on the web, as GitHub's runners or git tell it; empty where none does."""
+    if "GITHUB_REPOSITORY" in os.environ:
+        return (
+            f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{os.environ['GITHUB_REPOSITORY']}"
+        )
+    asked = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+    try:
+        told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # no git
+        return ""
+    found = re.fullmatch(r"(?:https://(?:[^@/]*@)?|(?:ssh://)?git@)([\w.-]+)[:/](.+?)(?:\.git)?/?", told)
+    return f"https://{found[1]}/{found[2]}" if found else ""
+
+
+def links(name: str) -> list[tuple[str, str]]:
+    """Where the notebook of a page can be had, and tried: texts and addresses, none where no repository is known."""
+    if not repository():
+        return []
+    if name == "index.html":
+        return [("The repository of the course", repository())]
+    file = f"notebooks/{Path(name).stem}.ipynb"
+    found = [("Source", f"{repository()}/blob/HEAD/{file}"), ("Download", f"{repository()}/raw/HEAD/{file}")]
+    github = re.fullmatch(r"https://github\.com/(.*)", repository())
+    if github:
+        found.append(
+            ("Run on Binder", f"https://mybinder.org/v2/gh/{github[1]}/HEAD?urlpath=lab/tree/{file}")
+        )
+    return found
+
+
+def published() -> str:
+    """The address at which GitHub publishes the pages, with a slash at its end; empty where that is not known."""
+    github = re.fullmatch(r"https://github\.com/(.*)/(.*)", repository())
+    return f"https://{github[1].lower()}.github.io/{github[2]}/" if github else ""
 
 
 def page_of(url: str) -> str:
@@ -110,12 +157,39 @@ def figures(notebook: NotebookNode, numbers: Iterable[int]) -> Iterator[Live]:
             yield live
 
 
-def drawn(notebook: NotebookNode) -> dict[str, dict]:
-    """The frames of every figure of a chapter that moves, by the id of its cell; called in a process of its own."""
+def drawn(notebook: NotebookNode, shown: dict[str, dict]) -> tuple[dict[str, dict], dict[str, dict]]:
+    """The frames of a chapter's figures that move, by the ids of their cells; called in a process of its own.
+
+    Returns:
+        those of its page, all of them, and those of the article, which are in `shown` with what `frames` is told.
+    """
     numbers = [number for number, cell in enumerate(notebook.cells) if moves(cell)]
-    return {
-        notebook.cells[number].id: frames(live) for number, live in zip(numbers, figures(notebook, numbers))
-    }
+    lives, own, articles = {}, {}, {}
+    for number, live in zip(numbers, figures(notebook, numbers)):
+        cell = notebook.cells[number].id
+        lives[cell], own[cell] = live, frames(live)
+        if cell in shown:
+            articles[cell] = frames(live, **shown[cell])
+    halved = dict.fromkeys(
+        own, 0
+    )  # how often a figure's most positions were halved, so that the page has room
+    while halved and sum(map(size, own.values())) > LIMIT - TEXT - sum(
+        len(png) for png, _ in pictures(notebook.cells)
+    ):
+        cell = max(halved, key=lambda cell: size(own[cell]))
+        halved[cell] += 1
+        try:
+            own[cell] = frames(lives[cell], STATES >> halved[cell])
+        except ValueError:  # its sliders keep no fewer stops
+            del halved[cell]
+    return own, articles
+
+
+def size(figure: dict) -> float:
+    """Bytes that the frames of a figure take on a compressed page."""
+    return (
+        (len(figure["atlas"]) + len(figure["places"])) * 3 / 4
+    )  # base64 is compressed to what it stands for
 
 
 def moves(cell: NotebookNode) -> bool:
@@ -181,12 +255,23 @@ def page(notebook: NotebookNode, **resources: object) -> str:
         notebook: with its stored outputs.
         resources: what the template names beside it: name, title, pages, figures.
     """
+    names = [each["name"] for each in resources["pages"]]
+    here = names.index(resources["name"]) if resources["name"] in names else None
+    picture = next(pictures(notebook.cells), None)
     texts = "".join(markdown(cell.source) for cell in notebook.cells if cell.cell_type == "markdown")
     exporter = HTMLExporter(template_file=str(PAGE / "page.html.j2"))
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     exporter.register_filter("markdown2html", markdown)
     exporter.register_filter("folded", folded)
+    exporter.register_filter("cut_at", cut_at)
     resources |= {
+        "course": course(),
+        "description": description(notebook),
+        "preview": picture and f"{published()}{Path(resources['name']).stem}.png",
+        "preview_alt": picture and picture[1],
+        "links": links(resources["name"]),
+        "before": resources["pages"][here - 1] if here else None,
+        "after": resources["pages"][here + 1] if here is not None and here + 1 < len(names) else None,
         "sections": re.findall('<h2 id="(.*?)">(.*?)</h2>', texts),
         "style": style(),
         "script": (PAGE / "page.js").read_text(encoding="utf-8"),
@@ -210,49 +295,113 @@ def title(notebook: NotebookNode) -> str:
     return re.search("^# (.*)$", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1]
 
 
-def first_page(chapters: Iterable[NotebookNode], start: Iterable[NotebookNode] = ()) -> NotebookNode:
-    """The README; in the place of its picture the cell of a chapter that shows the figure FIRST, if one does.
+def course() -> str:
+    """What the course is called."""
+    return re.search("^# (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)[1]
 
-    Below it stands what the start page has and the README has not: what people search for, and where it is.
+
+def description(notebook: NotebookNode) -> str:
+    """What a search shows below the title: a chapter's subtitle and what it teaches, else the first paragraph."""
+    _, *paragraphs = notebook.cells[0].source.split("\n\n")
+    subtitle = re.search(r"^\*(.*)\*$", notebook.cells[0].source, re.MULTILINE)
+    able = re.search(r"^\*\*(You will be able to)\*\* (.*)$", notebook.cells[0].source, re.MULTILINE)
+    text = f"{subtitle[1]}. {able[1]} {able[2]}" if subtitle and able else (paragraphs or [""])[0]
+    return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*`]", r"\1", text).split())
+
+
+def pictures(cells: Iterable[NotebookNode]) -> Iterator[tuple[bytes, str]]:
+    """The pictures that cells show, as PNG, and what each says in words."""
+    for cell in cells:
+        for output in cell.get("outputs", ()):
+            if "image/png" in output.get("data", {}):
+                more = output.metadata.get("image/png", {})
+                yield base64.b64decode(output.data["image/png"]), more.get("alt", "")
+
+
+def cut_at(output: NotebookNode) -> int | None:
+    """Where a narrow screen may cut the picture of an output in two."""
+    picture = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))).convert("RGB")
+    return cut(inked(np.asarray(picture)))
+
+
+def article() -> str:
+    """The text of the first page, with a line for each figure."""
+    return (PAGE / "article.md").read_text(encoding="utf-8")
+
+
+def shown() -> dict[str, dict[str, dict]]:
+    """The figures of the article: by chapter and cell, what `frames` is told of each."""
+    found: dict[str, dict[str, dict]] = {}
+    for chapter, cell, told in re.findall(FIGURE, article(), re.MULTILINE):
+        pairs = (pair.split("=") for pair in told.split())
+        found.setdefault(chapter, {})[cell] = {name: ast.literal_eval(value) for name, value in pairs}
+    return found
+
+
+def here_called(chapter: str, cell: str) -> str:
+    """The id of a chapter's cell in the article: two chapters may give one name to two figures."""
+    return f"{chapter[:2]}-{cell}"
+
+
+def first_page(chapters: dict[str, NotebookNode], start: Iterable[NotebookNode] = ()) -> NotebookNode:
+    """The article with its figures from the chapters, by name, and below it the README.
+
+    Last stands what the start page has and the README has not: what people search for, and where it is.
     """
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    cells = (cell for chapter in chapters for cell in chapter.cells if FIRST in cell.source and moves(cell))
-    shown = [copy.deepcopy(cell) for cell in cells][:1]
-    parts = re.split(r"^!\[.*\]\(.*\)$", text, maxsplit=1, flags=re.MULTILINE) if shown else [text]
-    before, *after = map(v4.new_markdown_cell, parts)
+    text, cells, end = article(), [], 0
+    for figure in re.finditer(FIGURE, text, re.MULTILINE):
+        cells.append(v4.new_markdown_cell(text[end : figure.start()]))
+        end = figure.end()
+        if figure[1] in chapters:
+            (cell,) = (copy.deepcopy(cell) for cell in chapters[figure[1]].cells if cell.id == figure[2])
+            cell.id, cell.source = here_called(figure[1], cell.id), ""
+            cell.metadata.beside = True  # its picture without scripts is a file of its own
+            cells.append(cell)
+    cells.append(v4.new_markdown_cell(text[end:]))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = re.sub(r"^!\[.*\]\(.*\)\n\n", "", readme, flags=re.MULTILINE)  # the article's first figure
     search = [copy.deepcopy(cell) for notebook in start for cell in notebook.cells if cell.id == "search"]
-    return v4.new_notebook(cells=[before, *shown, *after, *search])
+    return v4.new_notebook(cells=[*cells, v4.new_markdown_cell(f"#{readme}"), *search])
 
 
 def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
-    """Make a page of each notebook of the folder, and the first page of the README. Returns the exit status."""
-    chapters = {f"{path.stem}.html": read(path) for path in sorted(folder.glob("*.ipynb"))}
-    start = [chapters.pop("start.html")] if "start.html" in chapters else []
-    notebooks = {"index.html": first_page(chapters.values(), start)} | chapters
-    pages = [{"name": name, "title": title(notebook)} for name, notebook in notebooks.items()]
+    """Make a page of each notebook of the folder, and the first page of the article. Returns the exit status."""
+    chapters = {path.stem: read(path) for path in sorted(folder.glob("*.ipynb"))}
+    start = [chapters.pop("start")] if "start" in chapters else []
+    notebooks = {"index": first_page(chapters, start)} | chapters
+    pages = [{"name": f"{stem}.html", "title": title(notebook)} for stem, notebook in notebooks.items()]
     to.mkdir(exist_ok=True)
-    figures: dict[str, dict] = {name: {} for name in notebooks}
-    large = []
+    figures: dict[str, dict] = {stem: {} for stem in notebooks}
+    wanted, large = shown(), []
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         found = {
-            name: pool.submit(drawn, chapter)
-            for name, chapter in chapters.items()
+            stem: pool.submit(drawn, chapter, wanted.get(stem, {}))
+            for stem, chapter in chapters.items()
             if any(map(moves, chapter.cells))
         }
         for here in [*pages[1:], pages[0]]:
-            name, notebook = here["name"], notebooks[here["name"]]
-            if name in found:
-                figures[name] = found[name].result()
-            first = [cell.id for cell in notebook.cells if FIRST in cell.source and moves(cell)]
-            figures["index.html"] |= {cell: figures[name][cell] for cell in first}
-            text = page(notebook, **here, pages=pages, figures=figures[name]).encode()
-            (to / name).write_bytes(text)
-            pictures = sum(len(figure["says"]) for figure in figures[name].values())
-            print(f"{name:32}{len(text) / 1e6:6.2f} MB {pictures:6} pictures in {len(figures[name])} figures")
-            large += [name] * (len(text) > LIMIT)
+            stem = Path(here["name"]).stem
+            if stem in found:
+                figures[stem], articles = found[stem].result()
+                figures["index"] |= {here_called(stem, cell): made for cell, made in articles.items()}
+            text = page(notebooks[stem], **here, pages=pages, figures=figures[stem]).encode()
+            (to / here["name"]).write_bytes(text)
+            for png, _ in itertools.islice(pictures(notebooks[stem].cells), 1):
+                (to / f"{stem}.png").write_bytes(png)
+            for cell in notebooks[stem].cells:
+                for png, _ in pictures([cell] if cell.metadata.get("beside") else []):
+                    (to / f"{cell.id}.png").write_bytes(png)
+            compressed = len(gzip.compress(text))
+            count = sum(len(figure["says"]) for figure in figures[stem].values())
+            print(
+                f"{here['name']:32}{len(text) / 1e6:6.2f} MB, {compressed / 1e6:.2f} compressed "
+                f"{count:6} pictures in {len(figures[stem])} figures"
+            )
+            large += [here["name"]] * (compressed > (FIRST_LIMIT if stem == "index" else LIMIT))
     if large:
         print(
-            f"More than {LIMIT / 1e6:g} MB: {', '.join(large)}. Lower STATES in courseware.site.frames.",
+            f"More than {FIRST_LIMIT / 1e6:g} MB of the first page or {LIMIT / 1e6:g} of another, compressed: "
+            f"{', '.join(large)}. Let its figures declare fewer stops.",
             file=sys.stderr,
         )
     return 1 if large else 0

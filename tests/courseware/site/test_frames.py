@@ -98,3 +98,28 @@ def test_a_figure_with_too_many_options_is_refused():
     for ask in (frames.frames, frames.stops):
         with pytest.raises(ValueError, match="more than 150 positions.*: x, y, hold, mode"):
             ask(live)
+
+
+def test_a_page_does_without_a_control_that_is_fixed_and_a_locked_slider_moves_along():
+    live = example()
+    live.set(x=6, y=4)
+    found = frames.frames(live, hold=True, y=4)
+    (control,) = found["controls"]
+    assert control["name"] == "x" and found["together"] == []
+    assert control["stops"][0] == "2", "where y has come to its end, x can go no further"
+    said = {x: found["texts"][found["says"][stop]] for stop, x in enumerate(control["stops"])}
+    assert said["6"] == "at 6, 4" and said["8"] == "at 8, 6"
+    assert found["start"] == control["start"]
+    assert [live.controls[name].value for name in ("x", "y", "hold")] == [6, 4, False], "and it is as it was"
+    assert frames.frames(live, hold=True, y=4, x=[4, 6])["controls"][0]["stops"] == ["4", "6"]
+
+
+def test_a_picture_is_cut_in_the_widest_gap_near_its_middle():
+    drawn = np.ones(100, bool)
+    assert frames.cut(drawn) is None
+    drawn[5:30] = drawn[45:52] = False
+    assert frames.cut(drawn) is None, "the one leaves nearly all on its right, the other is hardly a gap"
+    drawn[60:70] = False
+    assert frames.cut(drawn) == 65
+    drawn[35:48] = False
+    assert frames.cut(drawn) == 43

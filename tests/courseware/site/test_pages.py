@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import pytest
@@ -16,14 +17,14 @@ from pictures import differ, example, pixels
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from thorough import ALL, thorough
 
-from courseware import notebooks
+from courseware import index, notebooks
 from courseware.dependencies import needed_cells
 from courseware.site import frames, pages
 from courseware.tally import FOLDED
 from posenc.lesson.claims import bundle, make
-from posenc.lesson.controls import text
+from posenc.lesson.controls import slider, text
 from posenc.lesson.guesses import RUN, Guess, _Comparison
-from posenc.lesson.live import canvas, still
+from posenc.lesson.live import Live, canvas, still
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 WHOLE = ("index", "claims", "01", "04")  # pages whose figures are drawn and tried without ALL=1
@@ -37,6 +38,15 @@ def in_browser(test):
     """These measure no times, so other tests may run beside them."""
     missing = pytest.mark.skipif(not chromium(), reason="no Chromium is installed: apt-get install chromium")
     return pytest.mark.slow(missing(test))
+
+
+REPOSITORY = pages.repository
+
+
+@pytest.fixture(autouse=True)
+def unknown(monkeypatch):
+    """These tests are the same in a clone, which knows where it came from."""
+    monkeypatch.setattr(pages, "repository", lambda: "")
 
 
 # How many stops each control of a page has.
@@ -98,7 +108,7 @@ def test_a_page_has_its_sections_and_its_solutions_folded():
         "### Solution\n\n<details>\n<summary>Show</summary>\n\n```python\nturn\n```\n\n</details>", id="abc"
     )
     html = a_page(solution, v4.new_code_cell("2 < 3", id="def"))
-    assert html.startswith("<!DOCTYPE html>") and "<title>A title</title>" in html
+    assert html.startswith("<!DOCTYPE html>") and f"<title>A title – {pages.course()}</title>" in html
     assert re.findall('<li><a href="(.*?)">', html) == ["#First", "#Second"]
     folded = re.search("<details>\\s*<summary>Show</summary>(.*?)</details>", html, re.DOTALL)[1]
     assert "turn" in folded and "<pre>" in folded
@@ -141,6 +151,24 @@ def test_a_cell_that_two_figures_need_is_run_once():
     sources = ["from posenc.lesson.live import Live, canvas\nruns = []", "runs.append('trained')", one, one]
     notebook = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
     assert [live.alt for live in pages.figures(notebook, [2, 3])] == ["trained again", "trained again again"]
+
+
+def two_panels(*, moving=True):
+    """Two panels beside each other, a line in each; that of the left one moves."""
+    figure = canvas(8, 3)
+    left, right = figure.subplots(1, 2)
+    (line,) = left.plot([0, 1], [0, 1])
+    right.plot([0, 1], [1, 0])
+    if not moving:
+        return still(figure, alt="Two lines.")
+    controls = {"x": slider("x", 0, 4, value=1)}
+    return Live(
+        figure,
+        lambda x: line.set_ydata([x / 4, 1]),
+        moving={"line": line},
+        controls=controls,
+        alt="Two lines.",
+    )
 
 
 def picture_cell(live, **more):
@@ -239,14 +267,92 @@ def test_what_a_section_measured_stands_beside_its_heading():
     assert html.count('class="claims"') == 1
 
 
-def test_the_first_page_starts_with_a_figure_that_moves(monkeypatch):
-    cell = picture_cell(example(), id="two")
-    cell.source = f"figures.{pages.FIRST}"
-    before, shown, after = pages.first_page([a_notebook(), a_notebook(cell)]).cells
-    assert before.source.startswith("# ") and "![" not in before.source
-    assert shown.id == "two" and "make lab" in after.source
-    (whole,) = pages.first_page([a_notebook()]).cells
-    assert "![" in whole.source
+ARTICLE = '# RoPE\n\nDrag.\n\n[figure](04_b.ipynb#cell-id=two "n=4 lock=True")\n\nSo.'
+
+
+def test_the_first_page_is_the_article_with_figures_of_the_chapters(monkeypatch):
+    monkeypatch.setattr(pages, "article", lambda: ARTICLE)
+    assert pages.shown() == {"04_b": {"two": {"n": 4, "lock": True}}}
+    chapters = {"03_a": a_notebook(), "04_b": a_notebook(picture_cell(example(), id="two"))}
+    before, figure, after, readme = pages.first_page(chapters).cells
+    assert (before.source.strip(), after.source.strip()) == ("# RoPE\n\nDrag.", "So.")
+    assert figure.id == "04-two" and not figure.source and pages.moves(figure)
+    assert readme.source.startswith("## ") and "make lab" in readme.source and "![" not in readme.source
+    html = pages.page(
+        v4.new_notebook(cells=[before, figure]), name="index.html", title="", pages=[], figures={}
+    )
+    assert "Code</summary>" not in html
+
+
+def test_the_article_shows_what_chapters_have_and_says_what_they_measured():
+    chapters = {path.stem: notebooks.read(path) for path in NOTEBOOKS.glob("[0-9]*.ipynb")}
+    wanted = [(chapter, cell) for chapter, cells in pages.shown().items() for cell in cells]
+    assert len(wanted) == 8
+    for chapter, cell in wanted:
+        assert any(cell == each.id and pages.moves(each) for each in chapters[chapter].cells), cell
+    claims = [stored.claim for chapter in chapters.values() for stored in index.stored(chapter)]
+    text = re.sub(pages.FIGURE, "", pages.article(), flags=re.MULTILINE)
+    assert index.missing(text, claims) == []
+    assert index.missing("It moves by 123.456.", claims) == ["123.456"]
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The repository is known."""
+    address = "https://github.com/Who/course"
+    monkeypatch.setattr(pages, "repository", lambda: address)
+    return address
+
+
+def test_a_page_says_where_its_notebook_is(known):
+    html = pages.page(a_notebook(), name="04_b.html", title="A title", pages=[], figures={})
+    assert f'<a href="{known}/blob/HEAD/notebooks/04_b.ipynb">Source</a>' in html
+    assert f'<a href="{known}/raw/HEAD/notebooks/04_b.ipynb">Download</a>' in html
+    assert "mybinder.org/v2/gh/Who/course/HEAD?urlpath=lab/tree/notebooks/04_b.ipynb" in html
+    assert f'<a href="{known}/blob/HEAD/TEACHING.md">' in pages.markdown("[it](TEACHING.md)")
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("https://a:b@github.com/Who/course.git", "https://github.com/Who/course"),
+        ("git@git.example.org:who/course.git", "https://git.example.org/who/course"),
+        ("ssh://git@example.org/who/course", "https://example.org/who/course"),
+        ("/srv/course.git", ""),
+        ("", ""),
+    ],
+)
+def test_git_tells_where_the_repository_is(told, expected, monkeypatch):
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    monkeypatch.setattr(pages.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=f"{told}\n"))
+    assert REPOSITORY.__wrapped__() == expected
+    monkeypatch.setenv("GITHUB_REPOSITORY", "Who/course")
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example.org")
+    assert REPOSITORY.__wrapped__() == "https://github.example.org/Who/course"
+
+
+def test_a_page_says_what_it_is_about_and_shows_its_first_picture(known):
+    opening = "# 4 · It\n*Words, searched*\n\nA scene.\n\n**You will be able to** turn [it](a.ipynb) *well*."
+    cells = [v4.new_markdown_cell(opening), picture_cell(example())]
+    html = pages.page(v4.new_notebook(cells=cells), name="04_b.html", title="4 · It", pages=[], figures={})
+    said = {
+        name: words for words, name in re.findall('<meta content="(.*?)" (?:name|property)="(.*?)"/>', html)
+    }
+    assert said["description"] == "Words, searched. You will be able to turn it well."
+    assert said["og:title"] == "4 · It" and said["og:site_name"] == pages.course()
+    assert said["og:image"] == "https://who.github.io/course/04_b.png" and said["og:image:alt"]
+    assert (
+        pages.description(v4.new_notebook(cells=[v4.new_markdown_cell("# It\n\nA `scene`.")])) == "A scene."
+    )
+
+
+def test_a_page_leads_on_and_back():
+    three = [{"name": f"{name}.html", "title": name} for name in "abc"]
+    leads = [
+        re.findall('href="(.).html" rel="(.*?)"', pages.page(a_notebook(), **here, pages=three, figures={}))
+        for here in three
+    ]
+    assert leads == [[("b", "next")], [("a", "prev"), ("c", "next")], [("b", "prev")]]
 
 
 def test_the_first_page_has_the_start_pages_table_and_is_its_page(tmp_path):
@@ -256,7 +362,9 @@ def test_the_first_page_has_the_start_pages_table_and_is_its_page(tmp_path):
     assert pages.main(tmp_path, tmp_path / "site") == 0
     assert sorted(path.name for path in (tmp_path / "site").iterdir()) == ["01_a.html", "index.html"]
     first = (tmp_path / "site" / "index.html").read_text()
-    assert first.index("Three paths") < first.index("What you search for") < first.rindex('href="01_a.html"')
+    assert (
+        first.rindex("Three paths") < first.rindex("What you search for") < first.rindex('href="01_a.html"')
+    )
 
 
 def test_a_text_box_stays_in_the_notebook(monkeypatch):
@@ -274,10 +382,25 @@ def test_a_text_box_stays_in_the_notebook(monkeypatch):
 def test_a_page_over_the_limit_fails(tmp_path, monkeypatch, capsys):
     (tmp_path / "01_a.ipynb").write_text(notebooks.text(a_notebook()))
     assert pages.main(tmp_path, tmp_path / "site") == 0
-    assert re.search(r"01_a.html +0\.0\d MB +0 pictures in 0 figures", capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    assert re.search(r"01_a.html +0\.0\d MB, 0\.0\d compressed +0 pictures in 0 figures", printed)
     monkeypatch.setattr(pages, "LIMIT", 1000)
     assert pages.main(tmp_path, tmp_path / "site") == 1
-    assert "More than 0.001 MB: 01_a.html, index.html" in capsys.readouterr().err
+    assert "compressed: 01_a.html. Let" in capsys.readouterr().err
+    monkeypatch.setattr(pages, "FIRST_LIMIT", 1000)
+    assert pages.main(tmp_path, tmp_path / "site") == 1
+    assert "compressed: 01_a.html, index.html. Let" in capsys.readouterr().err
+
+
+def test_where_a_page_has_no_room_its_largest_figure_keeps_fewer_stops(monkeypatch):
+    cell = v4.new_code_cell(
+        "from pictures import example\nexample()", outputs=picture_cell(example()).outputs, id="one"
+    )
+    whole, article = pages.drawn(a_notebook(cell), {"one": {"hold": False, "x": [0, 5]}})
+    assert len(article["one"]["says"]) == 2 * 10
+    monkeypatch.setattr(pages, "LIMIT", pages.TEXT)
+    fewer, _ = pages.drawn(a_notebook(cell), {})
+    assert len(fewer["one"]["says"]) < len(whole["one"]["says"]) / 2
 
 
 @pytest.mark.slow
@@ -338,7 +461,7 @@ def page(built, browser, request) -> Iterator[Page]:
 
 def seen(figure: Locator) -> bytes:
     """The picture on the canvas, as PNG."""
-    url = figure.locator("canvas").evaluate("canvas => canvas.toDataURL()")
+    url = figure.locator("canvas").first.evaluate("canvas => canvas.toDataURL()")
     return base64.b64decode(url.partition(",")[2])
 
 
@@ -486,12 +609,84 @@ def test_claims_are_a_hover_or_a_key_away(built, browser):
 
 
 @in_browser
-def test_a_picture_keeps_its_size_on_a_phone(built, browser):
-    page = browser.new_page(offline=True, viewport={"width": 390, "height": 800})
-    page.goto((built / "site" / "04_rotary_encoding.html").as_uri())
-    canvas = page.locator(".live canvas").first
-    canvas.wait_for()
-    assert canvas.bounding_box()["width"] == 800
+def test_on_a_phone_the_heading_and_whole_pictures_are_in_view(browser, tmp_path):
+    live = two_panels()
+    cells = [
+        v4.new_markdown_cell("# A title\n\n## A section\n\nText."),
+        picture_cell(live, id="abc"),
+        picture_cell(two_panels(moving=False)),
+    ]
+    where = {"name": "a.html", "title": "A title"}
+    figures = {"abc": frames.frames(live)}
+    (tmp_path / "a.html").write_text(
+        pages.page(v4.new_notebook(cells=cells), **where, pages=[where], figures=figures)
+    )
+    page = browser.new_page(offline=True, viewport={"width": 390, "height": 844})
+    page.goto((tmp_path / "a.html").as_uri())
+    page.locator(".narrow").nth(1).wait_for()
+    assert page.locator("h1").bounding_box()["y"] < 120
+    assert not page.locator("header li").first.is_visible()
+    figure = page.locator(".live")
+    pictures = page.get_by_role("img").all()
+    assert len(pictures) == 2, "each once"
+    for picture in pictures:
+        box, size = picture.bounding_box(), picture.evaluate("canvas => [canvas.width, canvas.height]")
+        assert 0 <= box["x"] and box["x"] + box["width"] <= 390
+        assert size[0] < 0.6 * live.figure.canvas.get_width_height()[0], (
+            "its right half stands below the left one"
+        )
+    slider = figure.get_by_role("slider")
+    assert slider.bounding_box()["y"] > pictures[0].bounding_box()["y"] + pictures[0].bounding_box()["height"]
+    assert slider.bounding_box()["height"] >= 44
+    before = figure.locator(".narrow").evaluate("canvas => canvas.toDataURL()")
+    slider.press("End")
+    assert figure.locator(".narrow").evaluate("canvas => canvas.toDataURL()") != before
+    page.set_viewport_size({"width": 1000, "height": 800})
+    assert not page.locator(".narrow").first.is_visible() and figure.locator("canvas").first.is_visible()
+    page.close()
+
+
+@in_browser
+def test_where_a_figure_stands_is_in_the_address(browser, tmp_path):
+    live = example()
+    (tmp_path / "a.html").write_text(
+        a_page(picture_cell(live, id="abc"), figures={"abc": frames.frames(live)})
+    )
+    page = browser.new_page(offline=True)
+    page.goto((tmp_path / "a.html").as_uri())
+    figure = page.locator(".live")
+    figure.locator("canvas").first.wait_for()
+    stands_at_first = stands(figure)
+    figure.get_by_role("slider").first.press("End")
+    figure.get_by_role("checkbox").press("Space")
+    assert re.search(r"#cell-id=abc&x=\S+&y=\S+&hold=on$", page.url)
+    stood, address = stands(figure), page.url
+    for ending, expected in [("", stood), ("&x=nowhere", [stands_at_first[0], *stood[1:]])]:
+        page.goto("about:blank")
+        page.goto(re.sub("&x=[^&]*", ending, address) if ending else address)
+        figure.locator("canvas").first.wait_for()
+        assert stands(figure) == expected
+    page.close()
+
+
+@in_browser
+def test_the_section_in_view_is_named_and_solutions_are_not_printed(browser, tmp_path):
+    tall = v4.new_markdown_cell("## Far *down*\n\n" + "So.\n\n" * 99)
+    (tmp_path / "a.html").write_text(a_page(tall, *FOLDS))
+    page = browser.new_page(offline=True)
+    page.goto((tmp_path / "a.html").as_uri())
+    menu = page.locator(".sections summary")
+    assert menu.inner_text() == "Sections"
+    menu.click()
+    page.get_by_role("link", name="Far down").click()
+    page.wait_for_function("document.querySelector('.sections summary').textContent === 'Far down'")
+    assert not page.get_by_role("link", name="Far down").is_visible(), "a menu closes behind who has chosen"
+    assert page.locator("header [aria-current=true]").text_content() == "Far down"
+    page.evaluate("for (const section of document.querySelectorAll('.section')) section.open = true")
+    assert page.get_by_text("Solution 1.1").is_visible()
+    page.emulate_media(media="print")
+    assert not page.get_by_text("Solution 1.1").is_visible() and not page.locator("header").is_visible()
+    page.close()
 
 
 @in_browser
@@ -503,7 +698,7 @@ def test_a_lock_holds_on_the_page_too(built, browser):
         figure.get_by_label(label, exact=True) for label in ("m (position)", "n (position)", "lock m − n")
     )
     shown = figure.locator("output")
-    figure.locator("canvas").wait_for()
+    figure.locator("canvas").first.wait_for()
     assert shown.all_inner_texts() == ["7", "4"]
     lock.press("Space")
     m.press("End")
@@ -530,7 +725,7 @@ def test_without_scripts_the_stored_picture_stands(built, browser):
 
 @in_browser
 def test_no_link_is_dead(built):
-    pages = {path.name: path.read_text() for path in (built / "site").iterdir()}
+    pages = {path.name: path.read_text() for path in (built / "site").glob("*.html")}
     ids = {name: re.findall(r"""\bid=(?:"(.*?)"|'(.*?)')""", html) for name, html in pages.items()}
     ids = {name: [double or single for double, single in found] for name, found in ids.items()}
     assert sorted(pages) == sorted(PAGES)
@@ -539,7 +734,7 @@ def test_no_link_is_dead(built):
         assert len(ids[name]) == len(set(ids[name]))
         for link in re.findall('href="(.*?)"', html):
             to, _, anchor = unquote(unescape(link)).partition("#")
-            if not to.startswith("http"):
+            if not to.startswith(("http", "data:")):
                 links += 1
                 assert (to or name) in pages, f"{name}: {link}"
                 assert not anchor or anchor in map(unescape, ids[to or name]), f"{name}: {link}"
