@@ -307,7 +307,7 @@ def test_a_model_without_rotation_has_to_count_its_padding():
     ).requires_grad_(False)
     for mistake, expected in (
         ("none", ()),
-        ("padding not counted", ("padding",)),
+        ("padding counted", ("padding",)),
         ("packing not reset", ("packing",)),
     ):
         found = agreement(Port(model, convention=None, mistake=mistake).calls(), TOKENS, relative=False)

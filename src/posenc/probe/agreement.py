@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 QUIET = 1e-3  # nats: float32 rounding stays well below, the mistakes of this field well above
+ROUNDED = 1e-6  # nats: below it a report has no digits, since another processor rounds otherwise
 ROUNDINGS = (
     4  # half precision: so many times the last digit of the largest logit; 2 were seen over two layers
 )
@@ -34,7 +35,7 @@ class Calls:
         evict: (cache, n) → cache without its n oldest tokens. Needs `step` and `hidden`.
         hidden: (tokens, visible) → logits, where query m may see key n if visible[m, n]; (T, T), causal already.
         padded: (tokens, real) → logits. The rows are padded on the left; real is True at their own tokens.
-        packed: (tokens, documents) → logits. Texts stand behind each other in one row, which ones documents says:
+        packed: (tokens, documents) → logits. Texts stand one after the other in one row, which ones documents says:
             0 0 0 1 1. No text may see another.
         padded_step: (tokens, real, cache) → (logits, cache): the next tokens of rows that were padded on the left;
             real (B, all so far) is True at their own tokens, in the cache and in these. How a batch is generated.
@@ -167,7 +168,8 @@ class Agreement:
             if name in self.errors:
                 lines.append(f"{mark} {name:8} {'error':>8}  {run}: {self.errors[name]}")
             else:
-                lines.append(f"{mark} {name:8} {size:8.2g}  {run}")
+                shown = f"{size:.2g}" if size >= ROUNDED else f"< {ROUNDED:.0e}"
+                lines.append(f"{mark} {name:8} {shown:>8}  {run}")
         lines += [f"– {name:8} {'':8}  left out: {why}" for name, why in self.left_out.items()]
         return "\n".join(lines)
 
@@ -178,7 +180,7 @@ RUNS = {  # what is compared with the plain run
     "steps": "one token at a time, with a cache",
     "chunks": "five tokens at a time, with a cache",
     "padding": "two texts of different lengths in one batch, padded on the left",
-    "packing": "two texts behind each other in one row",
+    "packing": "two texts one after the other in one row",
     "rows": "a batch, and its rows alone",
     "eviction": "one token more after the oldest were dropped, and the same with them hidden",
     "ragged": "two texts of different lengths, padded on the left, and from there one token at a time",

@@ -26,7 +26,7 @@ MISTAKES = {  # what the port does wrong → in which part of the work
     "cache from 0": "decoding",
     "cache + 1": "decoding",
     "count after eviction": "decoding",
-    "padding not counted": "batching",
+    "padding counted": "batching",
     "packing not reset": "batching",
 }
 
@@ -144,7 +144,7 @@ class Port:
     def padded(self, tokens: Tensor, real: Tensor) -> Tensor:
         """Logits of rows that are padded on the left; real (B, T) is True at their own tokens."""
         positions = (real.cumsum(dim=1) - 1).clamp(min=0)
-        if self.mistake == "padding not counted":
+        if self.mistake == "padding counted":
             positions = torch.arange(tokens.shape[1])
         length = tokens.shape[1]
         visible = torch.ones(length, length, dtype=torch.bool).tril() & real[:, None]
