@@ -374,7 +374,7 @@ def padding() -> Live:
         | {"said": said},
         controls={
             "counted": choice("positions", _COUNTED),
-            "length": slider("length of the short text", 2, 4, value=4, unit="tokens"),
+            "length": slider("short text", 2, 4, value=4, unit="tokens"),
         },
         alt="A batch of two rows of tokens, the short one filled up on the left with padding, and below each token its "
         "position: as the columns are numbered, or counted from the first real token of each row.",
