@@ -19,7 +19,9 @@ lab: python ## open the course in JupyterLab (PORT=8890 for a port of your own)
 test: ready ## run every test, and every notebook against its stored outputs (ALL=1 for the thorough ones too)
 	@$(steady) $(python) tests/run.py
 
-check: ready ## run the tests that take less than a minute together
+check: ready ## look through the code, and run the tests that take less than a minute together
+	$(python) -m ruff check -q .
+	$(python) -m ruff format -q --check .
 	$(steady) $(python) -m pytest -n 2 -m "not slow" tests
 
 notebooks: ready ## execute the notebooks, store their outputs, write the page of claims (CHAPTER=01 for one, FRESH=1 for all anew)

@@ -201,7 +201,7 @@ def rotations(shapes=tuple(SHAPES), dtypes=(torch.float32, torch.bfloat16), roun
             layout: rotate(x[0, 0].double(), angles(torch.arange(shape[-2]), shape[-1]), layout=layout)
             for layout in LAYOUTS
         }
-        spent = medians({"copy_": lambda: out.copy_(x), "clone": x.clone} | candidates, rounds)  # noqa: B023
+        spent = medians({"copy_": lambda: out.copy_(x), "clone": x.clone} | candidates, rounds)
         yield f"{f'rotation of {shape}, {str(dtype)[6:]}':46} × copy_  × clone  largest error"
         for name, way in candidates.items():
             error = (way()[0, 0].double() - exact[name.rpartition(", ")[2]]).abs().max().item()

@@ -102,7 +102,7 @@ class Control:
                 self.press("ArrowRight")
         elif self.kind == "choice":
             options = self.box.locator("button").all()
-            for option in sorted(options, key=lambda option: option.text_content() == start):  # its own at last
+            for option in sorted(options, key=lambda each: each.text_content() == start):  # its own at last
                 option.focus()
                 self.press("Space")
                 yield self.value

@@ -4,7 +4,6 @@ Built from parts that a port has: speeds, positions, tables, the turn itself, an
 of different parts. None is made with the course's own `rotate`, nor with a `Convention`.
 """
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 

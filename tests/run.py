@@ -20,7 +20,10 @@ from xml.etree import ElementTree
 HERE = Path(__file__).resolve().parent
 OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")  # tests call make themselves
 PARTS = {  # the last one runs beside the others
-    "tests": ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=20", "-m", "not browser", "tests"],
+    "tests": [
+        *("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=20"),
+        *("-m", "not browser", "tests"),
+    ],
     "notebooks": [
         *("-p", "stored_pictures", "--nbval", "--nbval-current-env", "--nbval-cell-timeout", "1200"),
         *("--nbval-sanitize-with", "tests/sanitize.cfg", "-n", "2", "--dist", "loadfile", "notebooks"),
@@ -52,7 +55,8 @@ def run(name: str, arguments: list[str], folder: Path, output=None) -> tuple[Cou
         _, ended, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(ended)
         minutes, busy = (time.monotonic() - start) / 60, (used.ru_utime + used.ru_stime) / 60
-        return counted(report, process.returncode), f"{name}: {minutes:.1f} minutes, {busy:.1f} of a processor\n"
+        line = f"{name}: {minutes:.1f} minutes, {busy:.1f} of a processor\n"
+        return counted(report, process.returncode), line
 
 
 def main(parts: dict[str, list[str]] = PARTS, folder: Path = HERE.parent) -> int:

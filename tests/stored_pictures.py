@@ -26,7 +26,7 @@ def compare_outputs(self: IPyNbCell, test: list, ref: list, skip_compare: object
     cells = self.parent.nb.cells
     (number,) = (number for number, cell in enumerate(cells) if cell is self.cell)
     learned = trained(cells, number)
-    said, stored = ([from_dict(words(output, trained=learned)) for output in outputs] for outputs in (test, ref))
+    said, stored = ([from_dict(words(each, trained=learned)) for each in outputs] for outputs in (test, ref))
     if not compare(self, said, stored, skip_compare):
         return False
     new, old = pictures(test), pictures(ref)

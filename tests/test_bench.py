@@ -2,11 +2,11 @@
 
 import re
 
+import bench
 import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_notebook
 
-import bench
 from courseware import notebooks
 from posenc.chapters.permutation_invariance import figures as permutation_invariance
 from posenc.lesson.controls import choice, slider, switch, text

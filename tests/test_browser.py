@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import PIL.Image
 import pytest
-from browser import NOTEBOOK, Control, Lab, Notebook, chromium, lab
+from browser import Control, Lab, Notebook, chromium, lab
 
 from courseware.dependencies import without_training
 from courseware.notebooks import read, text

@@ -32,15 +32,9 @@ def names_used(path):
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(
-            node.value, str
-        ):  # what another process is to call
-            names |= {
-                name
-                for name in re.findall(
-                    r"\b(?:courseware|classroom|posenc\.lesson|bench)\.(?:\w+\.)?(\w+)", node.value
-                )
-            }
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            called = r"\b(?:courseware|classroom|posenc\.lesson|bench)\.(?:\w+\.)?(\w+)"
+            names |= {*re.findall(called, node.value)}  # what another process is to call
     return names
 
 

@@ -39,7 +39,7 @@ def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
         found.add(number)
         for name in names[number][1]:
             above = (other for other in range(number - 1, -1, -1) if name in names[other][0])
-            wanted.extend([other for other in above][:1])
+            wanted.extend(list(above)[:1])
     return found
 
 

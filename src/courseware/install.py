@@ -158,7 +158,7 @@ def answers(address):
         try:
             urllib.request.urlopen(address, timeout=PATIENCE).close()
             there.append(address)
-        except Exception:  # noqa: BLE001, S110  whatever it is, pip will not get torch there
+        except Exception:  # noqa: BLE001  whatever it is, pip will not get torch there
             pass
 
     thread = threading.Thread(target=ask, daemon=True)

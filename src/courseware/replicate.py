@@ -31,7 +31,7 @@ from courseware.keep import PACKAGE, imported_files
 
 TABLE = Path(__file__).with_name("replication.csv")
 DONE = notebooks.NOTEBOOKS.parent / "build" / "replication"
-SHOWING = {"__init__.py", "figures.py", "exercises.py", "worked.py"}  # files in which no number of a claim is made
+SHOWING = {"__init__.py", "figures.py", "exercises.py", "worked.py"}  # where no number of a claim is made
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def run(text: str, folder: str, set_number: int, pace: float, steps: float) -> l
     """
     chapter = with_parameters(nbformat.reads(text, 4), SEED=set_number, PACE=pace, STEPS=steps)
     os.environ["POSENC_REPLICATE"] = "1"
-    os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)  # Dask's; a training would give back its memory in each step
+    os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)  # Dask's; with it each step gives back its memory
     seconds = notebooks.CELL_SECONDS * max(1.0, steps)
     done = notebooks.execute(chapter, folder=Path(folder), cell_seconds=seconds)
     return [

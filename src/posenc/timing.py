@@ -258,7 +258,7 @@ def _clock(device: torch.device) -> int | None:
     """MHz of an accelerator, where it can be read: on NVIDIA's it takes the package nvidia-ml-py."""
     try:
         return torch.get_device_module(device).clock_rate(device)
-    except Exception:
+    except Exception:  # noqa: BLE001  a driver raises what it likes
         return None
 
 

@@ -198,7 +198,7 @@ def test_a_zip_that_is_larger_than_the_disk_is_refused(tmp_path, monkeypatch):
 def test_no_path_leads_out(tmp_path, bad):
     found, files = unpack(tmp_path, {bad: "evil", f"Bo_72_assignsubmission_file_/{NAME}.ipynb": "Bo's"})
     assert files == {f"Bo (72)/{NAME}.ipynb": "Bo's"}
-    assert len(found.lines) == 1 and "a.ipynb" in found.lines[0] or NAME in found.lines[0]
+    assert (len(found.lines) == 1 and "a.ipynb" in found.lines[0]) or NAME in found.lines[0]
 
 
 def test_links_and_encrypted_files_are_left_out(tmp_path):
@@ -230,7 +230,7 @@ def test_names_in_any_encoding(tmp_path):
     path.write_bytes(content)
     found = platforms.unpack(path, tmp_path / "out")
     assert {"Zoë (1)", "Zoë (2)", "A\\x1b[2J (4)"} < {*found.students} and len(found.students) == 4
-    assert len([p for p in (tmp_path / "out").rglob("*.py")]) == 4 and not found.lines and not found.troubles
+    assert len([*(tmp_path / "out").rglob("*.py")]) == 4 and not found.lines and not found.troubles
     assert {each.student for each in find_submissions(tmp_path / "out", NAME)[0]} == {*found.students}
 
 
@@ -382,7 +382,7 @@ def test_moodles_worksheet_is_filled_and_the_rest_of_it_stays(tmp_path):
 
 
 def test_a_worksheet_inside_the_zip_is_taken_too(tmp_path):
-    table, _, lines = returned(tmp_path, TWO | {"Grades-x.csv": SHEET})
+    table, *_ = returned(tmp_path, TWO | {"Grades-x.csv": SHEET})
     assert table[1][2:5] == ["zoe@example.org", "Submitted for grading - 3 hours late", "3.5"]
 
 
@@ -413,7 +413,7 @@ def test_moodles_feedback_is_named_as_its_importer_reads_it(tmp_path):
     )
     assert [*contents] == [f"{MOODLE}/{NAME}.html", f"Bo_72_assignsubmission_file_/{NAME}.html"]
     for path in contents:
-        name, number, kind, plugin, rest = path.partition("/")[0].split("_", 4)
+        _, number, kind, plugin, rest = path.partition("/")[0].split("_", 4)
         assert number.isdigit() and (kind, plugin, rest) == ("assignsubmission", "file", "")
     assert "3.5 of 4 points" in contents[f"{MOODLE}/{NAME}.html"]
 

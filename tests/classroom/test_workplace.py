@@ -254,7 +254,7 @@ def test_a_full_disk_loses_no_mark_and_the_next_run_goes_on(course, classroom_py
         spare,
     ]
     done = subprocess.run(start, capture_output=True, text=True, check=False)
-    first, second, third, _ = done.stdout.split("status ")
+    _, second, third, _ = done.stdout.split("status ")
     assert second.startswith("0") and third.startswith("1"), done.stdout + done.stderr
     assert "No space left on device" in second, second
     assert "Traceback" not in done.stdout

@@ -1,7 +1,6 @@
 """Execute and normalise, on small notebooks made here."""
 
 import base64
-import copy
 import io
 import json
 import re

@@ -120,7 +120,9 @@ def test_what_needs_the_parameters_comes_from_a_training():
 def test_curves_and_numbers_of_a_figure_that_a_training_led_to_are_no_news():
     def made(seed="SEED", alt="0.97 right", bound=1, up=0):
         cell = v4.new_code_cell("SEED = 0", id="seed", metadata={"tags": ["parameters"]})
-        shown = v4.new_code_cell(f"show({seed})", id="one", outputs=outputs(bound=bound, up=up), execution_count=1)
+        shown = v4.new_code_cell(
+            f"show({seed})", id="one", outputs=outputs(bound=bound, up=up), execution_count=1
+        )
         shown.outputs[2].metadata["image/png"]["alt"] = shown.outputs[2].data["text/plain"] = f"Figure: {alt}"
         return v4.new_notebook(cells=[cell, shown])
 
@@ -227,7 +229,8 @@ def test_a_build_replaces_what_says_something_else_or_comes_from_other_code(tmp_
     first = built()
     assert built() == first
     monkeypatch.setenv("FRESH", "1")
-    assert (fresh := built()) != first
+    fresh = built()
+    assert fresh != first
     monkeypatch.delenv("FRESH")
     path.write_text(fresh.replace("below=1)", "below=1.0)"), encoding="utf-8")
     assert built() != fresh

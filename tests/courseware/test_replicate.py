@@ -73,7 +73,7 @@ def test_another_pace_has_rows_of_its_own(folder, monkeypatch):
     asked = []
 
     def now(tasks, given):
-        for file, (path, text, number) in tasks.items():
+        for file, (_, _, number) in tasks.items():
             asked.append((number, given.pace, given.steps))
             file.parent.mkdir(exist_ok=True)
             file.write_text('[{"key": "claims/0", "held": true, "values": [0.5, 0.25], "bound": "< 1"}]')
@@ -89,7 +89,7 @@ def test_another_pace_has_rows_of_its_own(folder, monkeypatch):
     replicate.write_table([*table, gone, other], folder / "table.csv")
     assert run(folder, "--sets", "1", "--steps", "4") == 0 and len(asked) == 3
     table = replicate.read_table(folder / "table.csv")
-    assert gone not in table and other in table and len(table) == 4, "a cell that is gone takes its rows along"
+    assert gone not in table and other in table and len(table) == 4, "a gone cell takes its rows along"
 
 
 def test_parameters_are_set_in_their_cell():

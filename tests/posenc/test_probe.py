@@ -23,8 +23,8 @@ from thorough import ALL, thorough
 from posenc.chapters.position_bugs.port import MISTAKES, RIGHT, Port
 from posenc.models import Ensemble, Transformer, train
 from posenc.probe import Calls, Convention, agreement, best_convention, convention, conventions
-from posenc.probe.precision import reproduced
 from posenc.probe.loss import BASES
+from posenc.probe.precision import reproduced
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 from posenc.tasks import character_batch, character_loss, character_text
 

@@ -198,7 +198,7 @@ def test_half_precision_a_few_tokens_at_a_time_gives_the_same_numbers(layout, sh
 
 def test_half_precision_makes_no_whole_tensor_of_float32():
     x, theta = draw(32, 4096, 64, dtype=torch.bfloat16), angles(torch.arange(4096), 64)
-    for layout in LAYOUTS:  # the pieces of the result and the result, with the tables 2.1; converted as a whole 4.1
+    for layout in LAYOUTS:  # the pieces and the result, with the tables 2.1; converted as a whole 4.1
         assert peak_memory(partial(rotate, x, theta, layout=layout)) < 2.5 * x.nbytes
 
 

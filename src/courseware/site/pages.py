@@ -223,7 +223,7 @@ def with_claims(html: str, claims: Iterable[index.Stored]) -> str:
         quoted = f""""{re.escape(anchor)}"|'{re.escape(unescape(anchor))}'"""  # as its own quotes make it
         html = re.sub(
             rf"(<h(\d) id=(?:{quoted})>.*?</h\2>(?:\s*</summary>)?)", lambda m: m[1] + box, html, count=1
-        )  # noqa: B023
+        )
     return html
 
 

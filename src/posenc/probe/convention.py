@@ -20,7 +20,6 @@ from posenc.probe.matrices import Asked, Rotate
 from posenc.probe.reading import departing, departure, nothing_read, read_matrices
 from posenc.probe.speeds import SCALES, spoken_number
 
-
 _BLIND = ("the row of", "the head", "the content of x", "the place")
 
 

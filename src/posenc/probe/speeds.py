@@ -154,7 +154,7 @@ def _scaled(size: Tensor, exponents: Tensor, certain: Tensor) -> Iterator[Series
         slowed = size / (log_scale - exponents * log_base).exp()
         if not 0 < slowed[-1] < 0.98:
             continue
-        for base, factor in product(_numbers(base, near), _numbers(1 / slowed[-1].item(), near)):
+        for base, factor in product(_numbers(base, near), _numbers(1 / slowed[-1].item(), near)):  # noqa: B020
             for speeds, words in _usual(scale, base, factor, exponents, size):
                 if ((speeds / size).log().abs() * certain < 3 * tolerance).all():
                     yield Series(speeds, base, scale, words)

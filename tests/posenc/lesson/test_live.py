@@ -492,7 +492,7 @@ def test_a_matrix_that_shrinks_leaves_nothing_of_its_first_state():
     def shrinking(size):
         figure = canvas(2, 2)
         image = figure.add_subplot(xlim=(0, 9), ylim=(0, 9)).imshow([[1.0]], vmin=0, vmax=1)
-        update = lambda size: image.set_extent((0, size, 0, size))  # noqa: E731
+        update = lambda size: image.set_extent((0, size, 0, size))
         controls = {"size": slider("size", 1, 9, value=size)}
         return Live(figure, update, moving={"image": image}, controls=controls, alt="A square.")
 

@@ -81,7 +81,7 @@ def judge(
     for name, (batch, lengths) in TASKS.items():
         ensemble = Ensemble(partial(_model, encoding), seeds)
         draw = partial(batch, torch.Generator().manual_seed(seeds[0]), seeds=len(seeds))
-        train(ensemble, lambda step: draw(), answer_loss, steps=steps, learning_rate=learning_rate)  # noqa: B023
+        train(ensemble, lambda step: draw(), answer_loss, steps=steps, learning_rate=learning_rate)
         for times in lengths:
             row[f"{name} ×{times}"] = _share(ensemble, batch, times * LENGTH)
     return row

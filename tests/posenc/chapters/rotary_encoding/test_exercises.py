@@ -164,7 +164,7 @@ def right_tables(length, d, dtype, *, position=None, speed=None, angle=None, fli
 def low(*names, only=None):
     """The table with these parts in the model's dtype; `only` for one dtype, right for the others."""
     return lambda length, d, dtype: right_tables(
-        length, d, dtype, **({name: dtype for name in names} if only in (None, dtype) else {})
+        length, d, dtype, **(dict.fromkeys(names, dtype) if only in (None, dtype) else {})
     )
 
 

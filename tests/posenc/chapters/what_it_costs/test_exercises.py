@@ -133,7 +133,7 @@ def step(
     asking=lambda p: p,
     turn_key=True,
     turn_query=True,
-    scale=math.sqrt(8),
+    scale=8**0.5,
     in_front=False,
 ):
     query, key = query[:, None], key[:, None]
