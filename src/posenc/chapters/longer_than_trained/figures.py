@@ -210,7 +210,7 @@ def needles(
     moving, means, before = {}, {}, distances[0] / 1.9
     for panel, (task, curves) in zip(panels, found.items()):
         panel.set_xscale("log", base=2)
-        panel.set(xlim=(before * 0.7, distances[-1] * 5.5), ylim=(0, 1.06), title=task)
+        panel.set(xlim=(before * 0.7, distances[-1] * 13), ylim=(0, 1.06), title=task)
         panel.set_xlabel("distance of the fact in a text of 256 tokens")
         panel.axvspan(distances[0] * 0.8, trained, color=SEEN, linewidth=0)
         close = {after for one, after in zip(distances, distances[1:]) if after < 1.6 * one}
@@ -418,9 +418,7 @@ def models() -> Live:
     (seen,) = panel.plot(
         [], [], "o", color=GREY, markersize=3, label="at the end of T₀ positions, before its method"
     )
-    (known,) = panel.plot(
-        [], [], "o", color=TURNED, markersize=3, label="at the end of this text, with its method"
-    )
+    (known,) = panel.plot([], [], "o", color=TURNED, markersize=3, label="at the end of this text")
     (new,) = panel.plot(
         [], [], "x", color=NEW, markersize=5, label="the same, an angle that T₀ positions don't show"
     )
