@@ -467,6 +467,7 @@ def similarity_by_offset() -> Live:
     codes = sinusoidal(torch.arange(length), width, dtype=torch.float64)
     grams = {False: codes @ codes.T / (width / 2), True: codes[:, 0::2] @ codes[:, 0::2].T / (width / 4)}
     curve = grams[False][0]  # by offset, the same along every diagonal
+    apart = (torch.arange(shown)[:, None] - torch.arange(shown)).abs()
     figure = canvas(8, 3.6)
     figure.set_layout_engine("none")
 
@@ -495,7 +496,7 @@ def similarity_by_offset() -> Live:
     readout = panel.set_title(" ", loc="left")
 
     def update(offset: int, sines_only: bool) -> None:
-        mesh.set_array(grams[sines_only][:shown, :shown].numpy())
+        mesh.set_array(grams[sines_only][:shown, :shown].where(apart <= offset, torch.nan).numpy())
         inside = min(offset, shown)
         diagonal.set_data([0, shown - inside], [inside, shown])
         falling.set_data(range(1, offset + 1), curve[1 : offset + 1])
@@ -519,8 +520,8 @@ def similarity_by_offset() -> Live:
             "offset": slider("offset m − n", 1, length - 1, unit="positions", value=6),
             "sines_only": switch("left: sines only"),
         },
-        alt=f"Left, the similarities of {shown} positions with each other as a heat map, the diagonal of one offset "
-        "marked. Right, the similarity against the offset, drawn up to the chosen one; steps that rise are black.",
+        alt=f"Left, the similarities of {shown} positions with each other as a heat map, up to the chosen offset, whose "
+        "diagonal is marked. Right, the similarity against the offset, drawn as far; steps that rise are black.",
     )
 
 

@@ -136,7 +136,9 @@ def test_every_hand_ends_where_the_matrix_sends_it():
 def test_the_marked_diagonal_has_the_value_of_the_dot(offset):
     live = figures.similarity_by_offset()
     live.set(offset=offset)
-    values = torch.as_tensor(live.artists["matrix"].get_array()).reshape(64, 64).diagonal(-offset)
+    matrix = torch.as_tensor(live.artists["matrix"].get_array()).reshape(64, 64)
+    assert torch.equal(matrix[0].isnan(), torch.arange(64) > offset)  # the map goes as far as the curve
+    values = matrix.diagonal(-offset)
     torch.testing.assert_close(values, values[:1].expand_as(values))
     assert live.artists["now"].get_ydata()[0] == pytest.approx(values[0].item())
     x, y = live.artists["diagonal"].get_data()
