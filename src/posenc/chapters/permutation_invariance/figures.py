@@ -311,7 +311,7 @@ def right_by_places(shares: Tensor) -> Live:
     """Share of right answers to "is a before b?" by the places of the two, (T, T), NaN where both are the same."""
     figure = canvas(8, 3.2)
     panel = figure.add_subplot()
-    image = panel.imshow(shares.numpy(), cmap=MAGNITUDE, vmin=0, vmax=1)
+    image = panel.imshow(shares.numpy(), cmap=MAGNITUDE, vmin=0, vmax=1, aspect="auto")
     panel.set(xlabel="place of b", ylabel="place of a")
     figure.colorbar(image, label="share right", ticks=[0, 0.5, 1])
     return still(
