@@ -355,7 +355,7 @@ def move_keys(answer: Answer) -> None:
         if same(cached):
             wrong("the keys are unchanged: they are still turned by their old positions")
         if same(turned(further)):
-            wrong(f"the keys are turned {dropped} places further on: turn them back")
+            wrong(f"the keys are turned {dropped} further instead: turn them back")
         if same(turned(-further, layout="half_split")):
             wrong("the other layout: these keys were turned as neighbours")
         if same(key):
@@ -445,10 +445,7 @@ def tables(answer: Answer) -> None:
             if near(exact.to(low).double(), 0.01):
                 wrong("the angles are rounded to bfloat16 before cos and sin: cast their results instead")
             if near((torch.arange(length).to(low)[:, None] * speed.to(low)).double(), 0.5):
-                wrong(
-                    "positions, speeds and angles are all in bfloat16: compute in float64, cast cos and "
-                    "sin at the end"
-                )
+                wrong("the angles are computed in bfloat16: use float64, and cast cos and sin at the end")
         elif near(exact, 2e-3):
             wrong(
                 "right for bfloat16; for a float32 model the angles need more than float32: compute "

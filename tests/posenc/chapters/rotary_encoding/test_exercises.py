@@ -235,7 +235,7 @@ PLANTED = [
     ("break_decay", in_all_pairs, "it goes from -1.00 to -0.43, but falls from distance 5 to 6"),
     ("break_decay", partial(in_one_pair, pair=0), "but falls from distance 3 to 4"),
     ("move_keys", lambda cached, dropped: cached.clone(), "the keys are unchanged"),
-    ("move_keys", lambda cached, dropped: right_move(cached, -dropped), "turned 1 places further on"),
+    ("move_keys", lambda cached, dropped: right_move(cached, -dropped), "turned 1 further"),
     ("move_keys", partial(right_move, layout="half_split"), "the other layout"),
     ("move_keys", lambda c, n: turned_again(c, n, start=n, sign=-1), "every turn is taken off"),
     ("move_keys", turned_again, "turned a second time, by their new positions"),
@@ -261,7 +261,7 @@ PLANTED = [
     ("tables", low("position"), "the positions are still in bfloat16"),
     ("tables", low("speed"), "the speeds are still rounded"),
     ("tables", low("angle"), "the angles are rounded to bfloat16"),
-    ("tables", low("position", "speed", "angle"), "positions, speeds and angles are all in bfloat16"),
+    ("tables", low("position", "speed", "angle"), "the angles are computed in bfloat16"),
     ("tables", low("angle", only=torch.float32), "the angles need more than float32"),
     ("tables", partial(right_tables, scale=2.0), "and in torch.bfloat16 at [0, 1, 0] it is -0.416"),
 ]
