@@ -95,11 +95,15 @@ class Control:
         start = self.value
         self.focus()
         if self.kind == "slider":
-            for key in ("Home", "End", "Home"):
+            now, low, high = (
+                float(self.handle.get_attribute(f"aria-value{end}")) for end in ("now", "min", "max")
+            )
+            to_nearer, back = ("Home", "ArrowRight") if now - low <= high - now else ("End", "ArrowLeft")
+            for key in ("Home" if to_nearer == "End" else "End", to_nearer):
                 self.press(key)
                 yield self.value
             while self.value != start:
-                self.press("ArrowRight")
+                self.press(back)
         elif self.kind == "choice":
             options = self.box.locator("button").all()
             for option in sorted(options, key=lambda each: each.text_content() == start):  # its own at last

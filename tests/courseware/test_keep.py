@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import functools
 import io
 
 import nbformat
@@ -16,6 +17,7 @@ from posenc.lesson.claims import bundle, make
 from posenc.lesson.live import canvas
 
 
+@functools.cache
 def drawn(*, up=0.0, markers=(), title="0.97 right", lines=1):
     """A curve, moved up by so many pixels."""
     figure = canvas()
@@ -36,13 +38,13 @@ def test_a_hair_is_no_news(change):
     assert not differ(drawn(), drawn(**change))
 
 
-@pytest.mark.parametrize("change", [{"up": 5}, {"lines": 0}, {"markers": [5]}])
+@pytest.mark.parametrize("change", [{"up": 5}, {"lines": 0}, {"markers": (5,)}])
 def test_a_moved_line_is_news_and_so_is_one_that_came_or_went(change):
     assert differ(drawn(), drawn(**change))
 
 
 def test_a_moved_marker_and_another_size_are_news():
-    assert differ(drawn(markers=[5]), drawn(markers=[5.1]))
+    assert differ(drawn(markers=(5,)), drawn(markers=(5.1,)))
     assert differ(drawn(), drawn().crop((0, 0, 100, 100)))
 
 
@@ -51,7 +53,7 @@ def test_a_palette_is_no_news():
 
 
 def test_of_what_a_training_led_to_only_the_size_counts():
-    assert not differ(drawn(), drawn(up=60, markers=[5]), trained=True)
+    assert not differ(drawn(), drawn(up=60, markers=(5,)), trained=True)
     assert differ(drawn(), drawn().crop((0, 0, 100, 100)), trained=True)
 
 

@@ -135,6 +135,8 @@ def test_a_symbol_with_two_meanings_is_refused():
 
 def test_main_says_what_is_wrong_and_leaves_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(verdicts, "PAGE", tmp_path / "claims.ipynb")
+    monkeypatch.setattr(verdicts, "chapters", lambda: {"01_a.ipynb": chapter()})
+    monkeypatch.setattr(verdicts, "read_claims", lambda: one())
     assert verdicts.main() == 0
     before = verdicts.PAGE.read_text(encoding="utf-8")
     monkeypatch.setattr(verdicts, "read_claims", lambda: one("perhaps"))

@@ -319,7 +319,9 @@ def test_a_model_without_rotation_has_to_count_its_padding():
 def test_what_was_not_given_is_left_out_and_said(model):
     found = agreement(Calls(whole=model), TOKENS)
     assert set(found.differences) == {"rows"} and "no step given" in repr(found)
-    assert re.search(r"✓ rows +< 1e-06 ", repr(found)), "the digits of rounding are another processor's others"
+    assert re.search(r"✓ rows +< 1e-06 ", repr(found)), (
+        "the digits of rounding are another processor's others"
+    )
     assert "eviction" in found.left_out and found.left_out["eviction"].startswith("no step and no evict")
     with pytest.raises(ValueError, match="two rows"):
         agreement(Calls(whole=model), TOKENS[:1])
