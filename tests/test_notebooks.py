@@ -20,6 +20,7 @@ from nbformat import v4
 from PIL import Image
 
 from courseware import dependencies, notebooks
+from courseware.code import fingerprint
 from courseware.dependencies import defined, used
 from courseware.index import TAG as INDEX
 from courseware.index import missing, stored, with_index
@@ -655,6 +656,15 @@ def read(path):
 def test_chapter(path, rule):
     complaints = rule(read(path), path)
     assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
+def test_no_stored_chapter_is_stale(path):
+    notebook = notebooks.read(path)
+    again = (
+        f"its code is not the one that its outputs were stored with: make notebooks CHAPTER={path.name[:2]}"
+    )
+    assert notebook.metadata.posenc.code == fingerprint(notebook), again
 
 
 def test_chapters_are_numbered():

@@ -1,26 +1,19 @@
 """A stored output is replaced only if it says something else, or if the code that it comes from changed.
 
 So `make notebooks` on another machine leaves git clean: the last digits of a measurement, a measured time and the
-curves of a training, which another processor's arithmetic leads elsewhere, are no news. `fingerprint` names the code,
-and stands in the notebook's metadata.
+curves of a training, which another processor's arithmetic leads elsewhere, are no news. `code.fingerprint` names the
+code, and stands in the notebook's metadata.
 """
 
-import ast
 import base64
 import copy
-import hashlib
 import io
 import re
-import tokenize
-from collections.abc import Iterable
-from modulefinder import ModuleFinder
-from pathlib import Path
 
 import numpy as np
 from nbformat import NotebookNode
 from PIL import Image, ImageFilter
 
-import posenc
 from courseware.dependencies import needed_cells
 from posenc.lesson.claims import MEASURED
 
@@ -34,7 +27,6 @@ BLUR = 4
 VISIBLE = 40
 
 TIMING = re.compile(r"\bmeasure\(|perf_counter")
-PACKAGE = Path(posenc.__file__).parent
 
 
 def keep(old: NotebookNode, new: NotebookNode) -> NotebookNode:
@@ -125,57 +117,3 @@ def distances(one: Image.Image, other: Image.Image) -> np.ndarray:
     """For each pixel of two blurred pictures of one size the largest difference, of 255, in any channel."""
     blurred = [np.asarray(image.filter(ImageFilter.GaussianBlur(BLUR)), dtype=int) for image in (one, other)]
     return abs(blurred[0] - blurred[1]).max(axis=-1)
-
-
-# ------------------------------------------------------------- fingerprint
-
-
-def fingerprint(notebook: NotebookNode) -> str:
-    """A name for a chapter's code and for the code of the course that it imports, comments and docstrings aside."""
-    sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    code = hashlib.sha256()
-    modules = [(str(p.relative_to(PACKAGE)), p.read_text(encoding="utf-8")) for p in imported_files(sources)]
-    for name, source in [*enumerate(sources), *modules]:
-        code.update(f"{name}\n{_essence(source)}\n".encode())
-    return code.hexdigest()[:16]
-
-
-def imported_files(sources: Iterable[str]) -> list[Path]:
-    """The course's files that these sources import, and those that these import, sorted.
-
-    Raises:
-        FileNotFoundError: a folder of modules has no `__init__.py`, so neither tests nor installs would find them.
-    """
-    for folder in {path.parent for path in PACKAGE.rglob("*.py")}:
-        if not (folder / "__init__.py").exists():
-            raise FileNotFoundError(f"{folder} has no __init__.py: make an empty one")
-    finder = ModuleFinder([str(PACKAGE.parent)])
-    for source in sources:
-        finder.scan_code(compile(_tree(source), "cell", "exec"), finder.add_module("__main__"))
-    files = {Path(module.__file__) for module in finder.modules.values() if module.__file__}
-    # `use` takes from beside the exercises.
-    files |= {path.with_name("worked.py") for path in files if path.name == "exercises.py"}
-    return sorted(path for path in files if path.is_relative_to(PACKAGE) and path.exists())
-
-
-def _essence(source: str) -> str:
-    """The source without docstrings, comments and empty lines: the same text under every version of Python."""
-    lines = source.splitlines()
-    for node in ast.walk(_tree(source)):
-        if (
-            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-            and ast.get_docstring(node) is not None
-        ):
-            first, last = node.body[0].lineno - 1, node.body[0].end_lineno
-            lines[first:last] = [""] * (last - first)
-    magic = re.compile(r"\s*[%!]")
-    shown = "".join("\n" if magic.match(line) else f"{line}\n" for line in lines)
-    for token in tokenize.generate_tokens(io.StringIO(shown).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    return "\n".join(line.rstrip() for line in lines if line.strip())
-
-
-def _tree(source: str) -> ast.Module:
-    return ast.parse(re.sub(r"^\s*[%!].*$", "", source, flags=re.MULTILINE))

@@ -30,8 +30,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from PIL import Image
 
+from courseware.code import fingerprint
 from courseware.index import with_index
-from courseware.keep import fingerprint, keep
+from courseware.keep import keep
 from courseware.solutions import with_solutions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"

@@ -8,7 +8,6 @@ under each pace and number of steps.
 """
 
 import argparse
-import ast
 import csv
 import functools
 import hashlib
@@ -25,13 +24,11 @@ import nbformat
 from nbformat import NotebookNode
 
 from courseware import notebooks
-from courseware.dependencies import needed_cells
+from courseware.code import code_of
 from courseware.index import Stored, stored
-from courseware.keep import PACKAGE, imported_files
 
 TABLE = Path(__file__).with_name("replication.csv")
 DONE = notebooks.NOTEBOOKS.parent / "build" / "replication"
-SHOWING = {"__init__.py", "figures.py", "exercises.py", "worked.py"}  # where no number of a claim is made
 
 
 @dataclass(frozen=True)
@@ -170,45 +167,6 @@ def run(text: str, folder: str, set_number: int, pace: float, steps: float) -> l
         }
         for one in stored(done)
     ]
-
-
-def code_of(chapter: NotebookNode) -> dict[str, str]:
-    """For each cell with claims a name for the code it comes from: its own, that of the cells it needs, and the modules.
-
-    A reworded sentence or comment, another figure or exercise leave the name as it is.
-    """
-    modules = hashlib.sha256()
-    sources = [cell.source for cell in chapter.cells if cell.cell_type == "code"]
-    for path in imported_files(sources):
-        if path.name not in SHOWING and "lesson" not in path.relative_to(PACKAGE).parts:
-            modules.update(_plain(path.read_text(encoding="utf-8")).encode())
-    names = {}
-    for number, cell in enumerate(chapter.cells):
-        if cell.cell_type == "code" and "claim(" in cell.source:
-            code = modules.copy()
-            for needed in sorted(needed_cells(chapter.cells, [number])):
-                if "parameters" not in chapter.cells[needed].metadata.get("tags", ()):
-                    code.update(_plain(chapter.cells[needed].source).encode())
-            names[cell.id] = code.hexdigest()[:12]
-    return names
-
-
-def _plain(source: str) -> str:
-    """The source as Python writes it, without docstrings, imports and the words of claims and guesses."""
-    tree = ast.parse(re.sub(r"^\s*[%!].*$", "", source, flags=re.MULTILINE))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("claim", "predict") and node.args:
-            node.args[0] = ast.Constant("")
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            kept = [
-                line
-                for line in body
-                if not isinstance(line, ast.Import | ast.ImportFrom)
-                and not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
-            ]
-            node.body = kept if kept or isinstance(node, ast.Module) else [ast.Pass()]
-    return ast.unparse(tree)
 
 
 def rows(

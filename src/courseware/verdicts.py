@@ -19,8 +19,9 @@ from pathlib import Path
 from nbformat import NotebookNode, v4
 
 from courseware import notebooks
+from courseware.code import code_of
 from courseware.index import Stored, escaped, missing, stored, words
-from courseware.replicate import code_of, found_again, overview
+from courseware.replicate import found_again, overview
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 PAGE = notebooks.NOTEBOOKS / "claims.ipynb"

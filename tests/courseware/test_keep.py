@@ -1,4 +1,4 @@
-"""What is stored stays where it says the same; the code's name changes with the code and with nothing else."""
+"""What is stored stays where it says the same."""
 
 import base64
 import copy
@@ -12,7 +12,8 @@ from nbformat import v4
 from PIL import Image
 
 from courseware import keep, notebooks
-from courseware.keep import differ, fingerprint, say_the_same
+from courseware.code import fingerprint
+from courseware.keep import differ, say_the_same
 from posenc.lesson.claims import bundle, make
 from posenc.lesson.live import canvas
 
@@ -146,75 +147,6 @@ def test_a_measured_time_stays(first, tags):
     assert keep.keep(old, new).cells[2].outputs == old.cells[2].outputs
 
 
-# --------------------------------------------------------------------- code
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """A package posenc with a module that imports others, in three ways."""
-    files = {
-        "__init__.py": "",
-        "one.py": "from posenc.two import two\nfrom . import three\n",
-        "two.py": '"""Two."""\n\ntwo = 2\n',
-        "three.py": "import posenc.inner.four\n",
-        "inner/__init__.py": "",
-        "inner/four.py": 'def four():\n    """Four."""\n    from ..five import five\n    return "# no comment" + five\n',
-        "five.py": "five = '5'\n",
-        "lonely.py": "",
-    }
-    for name, source in files.items():
-        (tmp_path / "posenc" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "posenc" / name).write_text(source)
-    monkeypatch.setattr(keep, "PACKAGE", tmp_path / "posenc")
-    return tmp_path / "posenc"
-
-
-def importing(*sources):
-    return v4.new_notebook(cells=[v4.new_markdown_cell("text"), *map(v4.new_code_cell, sources)])
-
-
-CODE = ["%matplotlib inline\nimport torch\nfrom posenc.one import one", "one  # a comment"]
-
-
-@pytest.mark.parametrize("name", ["__init__", "one", "two", "three", "inner/__init__", "inner/four", "five"])
-def test_the_name_changes_with_what_is_imported(package, name):
-    before = fingerprint(importing(*CODE))
-    path = package / f"{name}.py"
-    path.write_text(path.read_text() + "\nsix = 6\n")
-    assert fingerprint(importing(*CODE)) != before
-
-
-def test_the_name_stays_with_comments_docstrings_prose_and_other_modules(package):
-    before = fingerprint(importing(*CODE))
-    (package / "lonely.py").write_text("lonely = 1")
-    (package / "inner/four.py").write_text(
-        '# four\n\ndef four():\n    from ..five import five  # why\n\n    return "# no comment" + five\n'
-    )
-    (package / "two.py").write_text('"""Another word."""\ntwo = 2\n')
-    other = importing(CODE[0], "one # another")
-    other.cells[0].source = "other words"
-    assert fingerprint(other) == before
-
-
-def test_a_folder_that_is_no_package_is_named(package):
-    (package / "inner/__init__.py").unlink()
-    with pytest.raises(FileNotFoundError, match="inner has no __init__.py: make an empty one"):
-        keep.imported_files(["import posenc"])
-
-
-def test_the_name_changes_with_a_cell(package):
-    assert fingerprint(importing(*CODE)) != fingerprint(importing(CODE[0], "one + 1"))
-    assert fingerprint(importing(*CODE)) != fingerprint(importing(*reversed(CODE)))
-    (package / "inner/four.py").write_text((package / "inner/four.py").read_text().replace("# no", "# a"))
-
-
-def test_a_string_is_no_comment(package):
-    before = fingerprint(importing(*CODE))
-    path = package / "inner/four.py"
-    path.write_text(path.read_text().replace("# no comment", "# a comment"))
-    assert fingerprint(importing(*CODE)) != before
-
-
 # -------------------------------------------------------------------- build
 
 
@@ -222,7 +154,7 @@ def test_a_string_is_no_comment(package):
 def test_a_build_replaces_what_says_something_else_or_comes_from_other_code(tmp_path, monkeypatch):
     source = "import random\nfrom posenc.lesson.claims import claim\nclaim('it is', random.random() / 1e3, below=1)"
     path = tmp_path / "01_one.ipynb"
-    path.write_text(notebooks.text(importing(source)), encoding="utf-8")
+    path.write_text(notebooks.text(v4.new_notebook(cells=[v4.new_code_cell(source)])), encoding="utf-8")
 
     def built():
         notebooks.build(path)

@@ -6,6 +6,7 @@ import pytest
 from nbformat import v4
 
 from courseware import notebooks, replicate
+from courseware.code import code_of
 
 PARAMETERS = "SEED = 0  # the set\nPACE = 1.0\nSTEPS = 1.0"
 CLAIMS = """from posenc.lesson.claims import claim
@@ -108,12 +109,12 @@ def test_a_chapter_without_the_parameter_is_refused(cells, name):
     ],
 )
 def test_a_row_is_old_when_its_code_changed_and_not_when_its_words_did(claims, before, same):
-    assert (replicate.code_of(chapter(claims, before)) == replicate.code_of(chapter())) == same
+    assert (code_of(chapter(claims, before)) == code_of(chapter())) == same
 
 
 def test_the_code_of_needed_cells_counts():
     uses = CLAIMS.replace("0.25", "start")
-    one, other = (replicate.code_of(chapter(uses, f"start = {x}")) for x in (0.25, 0.26))
+    one, other = (code_of(chapter(uses, f"start = {x}")) for x in (0.25, 0.26))
     assert one != other
 
 
