@@ -128,9 +128,9 @@ SCRATCH = [
     compute(".")
     """,
     """
-    import posenc.lesson.live
+    import posenc.lesson.following
 
-    print("follow the sentence:", len(posenc.lesson.live._followers[words]))
+    print("follow the sentence:", len(posenc.lesson.following._followers[words]))
     """,
     """
     from posenc.lesson.claims import claim
@@ -306,7 +306,7 @@ def test_a_slider_that_was_never_touched_answers_while_a_cell_runs(scratch, jupy
 def test_a_move_costs_after_20_reruns_what_it_cost_first(scratch):
     for _ in range(20):
         scratch.run("The length of the sentence.")
-    assert scratch.run("posenc.lesson.live._followers") == "follow the sentence: 2\n"
+    assert scratch.run("posenc.lesson.following._followers") == "follow the sentence: 2\n"
 
 
 def test_a_burst_of_keys_ends_at_the_last_value(scratch):

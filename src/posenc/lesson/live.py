@@ -24,14 +24,11 @@ from __future__ import annotations
 import base64
 import html
 import itertools
-import struct
 import threading
 import warnings
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import MappingProxyType
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import ipywidgets as widgets
 import matplotlib
@@ -47,6 +44,8 @@ from matplotlib.image import AxesImage
 from matplotlib.text import Text
 
 from posenc.lesson.controls import NAME_HANDLES, answer_beside_a_cell, ends, in_words
+from posenc.lesson.following import follow, shown
+from posenc.lesson.png import encode
 
 TEXT = {"font.size": 9} | dict.fromkeys(
     ["axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"], 9
@@ -57,14 +56,6 @@ WIDTH = 800  # of the picture on the page, in CSS pixels
 
 # One lock for all figures: callbacks run in threads of their own, and matplotlib is not made for two of them.
 _lock = threading.RLock()
-
-# The figures that follow each control, in the order in which they were made. The widget itself would stop calling
-# them at the first that raises.
-_followers: WeakKeyDictionary[widgets.Widget, WeakValueDictionary[int, Live]] = WeakKeyDictionary()
-_numbers = itertools.count()
-
-# What each cell of the notebook shows since it ran last: that run, and the figures, which stay alive with it.
-_shown: dict[str | None, tuple[str | None, list[Live]]] = {}
 
 
 def canvas(width: float = 8, height: float = 3.6) -> Figure:
@@ -140,7 +131,6 @@ class Live:
         self._drawn: dict | None = None  # the values of the controls in the picture
         self._stood: dict | None = self._values()  # the values of the controls after their last move
         self._held = False  # the controls are being set, so don't follow each
-        self._number = next(_numbers)
 
         self._image = _Picture(
             format="png", tooltip=alt, layout=widgets.Layout(width=f"{WIDTH}px", max_width="100%")
@@ -154,7 +144,7 @@ class Live:
         self.view = widgets.VBox(parts)
         for control in self.controls.values():
             answer_beside_a_cell(control)
-        self._follow_controls()
+        follow(self)
 
     def set(self, **values: object) -> None:
         """Move controls; the figure is drawn once.
@@ -177,7 +167,7 @@ class Live:
                         pass  # the control keeps its value, which is reported below
                     if control.value != value:
                         refused.append(f"{in_words(name, control)}, does not take {value!r}")
-            self._move()
+            self.move()
         if refused:
             raise ValueError("; ".join(refused))
 
@@ -208,7 +198,7 @@ class Live:
         """The current frame."""
         with _lock:
             if not self._image.value:
-                self._move()
+                self.move()
             return self._image.value
 
     def frames(self, states: Iterable[Mapping[str, object]]) -> Iterator[np.ndarray]:
@@ -253,36 +243,15 @@ class Live:
         return f"Figure: {self.alt}" + (f" Controls: {controls}." if controls else "")
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
-        self._note_where()
+        shown(self)
         picture = base64.b64encode(self.png()).decode()
         data = self.view._repr_mimebundle_() | {"image/png": picture, "text/plain": repr(self)}
         return data, {"image/png": {"width": WIDTH, "alt": self.alt}}
 
-    def _follow_controls(self) -> None:
-        for control in dict.fromkeys(self.controls.values()):
-            if control not in _followers:
-                _followers[control] = WeakValueDictionary()
-                control.observe(_follow, "value")
-            _followers[control][self._number] = self
-
-    def _note_where(self) -> None:
-        """Keep what a cell shows. What it showed when it ran before, and no other cell shows, follows no more."""
-        cell, run = _running_cell()
-        last, figures = _shown.get(cell, (run, []))
-        if cell is None or run == last:
-            _shown[cell] = run, [*figures, self] if self not in figures else figures
-        else:
-            _shown[cell] = run, [self]
-            elsewhere = {id(each) for _, others in _shown.values() for each in others}
-            for gone in figures:
-                for control in gone.controls.values() if id(gone) not in elsewhere else ():
-                    _followers[control].pop(gone._number, None)
-        self._follow_controls()
-
     def _values(self) -> dict[str, object]:
         return {name: control.value for name, control in self.controls.items()}
 
-    def _move(self) -> None:
+    def move(self) -> None:
         """Let the artists follow the controls and draw a frame."""
         with _lock:
             if self._held:
@@ -318,7 +287,7 @@ class Live:
         self._drawn = dict(values)
 
     def _draw(self) -> None:
-        self._image.value = _png(self._pixels())
+        self._image.value = encode(self._pixels())
 
     def _pixels(self) -> np.ndarray:
         if self._background is None:
@@ -386,35 +355,6 @@ def still(figure: Figure, *, alt: str) -> Live:
     return Live(figure, lambda: None, moving={}, controls={}, alt=alt)
 
 
-def _running_cell() -> tuple[str | None, str | None]:
-    """The cell of the notebook that runs, as far as the page tells, and the message that made it run."""
-    parent = getattr(get_ipython(), "get_parent", dict)()
-    return parent.get("metadata", {}).get("cellId"), parent.get("header", {}).get("msg_id")
-
-
-def _follow(change: Mapping) -> None:
-    """Move all figures of a control, also those after one that raises."""
-    with ExitStack() as stack:
-        for figure in reversed([*_followers[change["owner"]].values()]):
-            stack.callback(figure._move)
-
-
 def _require(controls: Mapping, name: str) -> None:
     if name not in controls:
         raise ValueError(f"there is no control named {name!r}; there are: {', '.join(controls) or 'none'}")
-
-
-def _png(pixels: np.ndarray) -> bytes:
-    """Pixels (height, width, 4) as PNG, without its filters: a third of the time that Pillow takes with them."""
-    height, width, channels = pixels.shape
-    rows = np.zeros(
-        (height, 1 + channels * width), np.uint8
-    )  # each row starts with the number of its filter, 0
-    rows[:, 1:] = pixels.reshape(height, -1)
-    small = zlib.compressobj(level=1, memLevel=7)  # its tables fit into the processor's cache
-    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits a channel, RGBA
-    chunks = {b"IHDR": header, b"IDAT": small.compress(rows) + small.flush(), b"IEND": b""}
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks.items()
-    )

@@ -20,7 +20,9 @@ import PIL.Image
 import pytest
 import torch
 
+import posenc.lesson.following
 import posenc.lesson.live
+from posenc.lesson import png
 from posenc.lesson.controls import choice, slider, switch, text
 from posenc.lesson.live import Live, canvas, still
 
@@ -101,6 +103,13 @@ def test_a_blitted_frame_is_the_full_picture(turn):
     live.figure.canvas.draw()
     full = np.asarray(live.figure.canvas.buffer_rgba())[..., :3].astype(int)
     assert (pixels(live.png()) == full).all()
+
+
+@pytest.mark.parametrize("library", ["zlib", "isal.isal_zlib"])
+def test_a_frame_is_read_back_pixel_by_pixel(library, monkeypatch):
+    monkeypatch.setattr(png, "fast", pytest.importorskip(library))
+    pixels = np.random.default_rng(0).integers(0, 256, (30, 40, 4), dtype=np.uint8)
+    assert (np.asarray(PIL.Image.open(io.BytesIO(png.encode(pixels)))) == pixels).all()
 
 
 def test_the_picture_is_opaque_white_and_144_dots_an_inch():
@@ -766,7 +775,7 @@ def test_a_log_axis_keeps_its_powers():
 
 def rerun(monkeypatch, cell, run):
     """From now on, figures are shown by this run of this cell."""
-    monkeypatch.setattr(posenc.lesson.live, "_running_cell", lambda: (cell, run))
+    monkeypatch.setattr(posenc.lesson.following, "_running_cell", lambda: (cell, run))
 
 
 def test_after_20_reruns_a_move_costs_what_it_cost_first(monkeypatch):
@@ -817,7 +826,7 @@ def test_a_figure_without_a_name_that_is_shown_nowhere_is_freed():
     level = slider("level", 0, 9)
     gone = weakref.ref(dot(height, level=level))
     gc.collect()
-    assert gone() is None and not posenc.lesson.live._followers[level]
+    assert gone() is None and not posenc.lesson.following._followers[level]
 
 
 def test_ipykernel_asks_a_control_which_thread_is_to_answer():
