@@ -70,9 +70,8 @@ class Renderer(IPythonRenderer):
         return latex2mathml.converter.convert(body)
 
     def block_html(self, html: str) -> str:
-        return (
-            super().block_html(html) if "<img" in html else html
-        )  # it would close a <details> before its text
+        # nbconvert's would close a <details> before its text
+        return super().block_html(html) if "<img" in html else html
 
     def heading(self, text: str, level: int, **attrs: object) -> str:
         anchor = unescape(re.sub("<.*?>", "", text)).replace(" ", "-")
@@ -89,9 +88,7 @@ class Renderer(IPythonRenderer):
 def repository() -> str:
     """The address of the course's repository on the web, as GitHub's runners or git tell it; empty where none does."""
     if "GITHUB_REPOSITORY" in os.environ:
-        return (
-            f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{os.environ['GITHUB_REPOSITORY']}"
-        )
+        return f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
     asked = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
     try:
         told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
@@ -110,11 +107,8 @@ def links(name: str) -> list[tuple[str, str]]:
     file = f"notebooks/{Path(name).stem}.ipynb"
     found = [("Source", f"{repository()}/blob/HEAD/{file}"), ("Download", f"{repository()}/raw/HEAD/{file}")]
     github = re.fullmatch(r"https://github\.com/(.*)", repository())
-    if github:
-        found.append(
-            ("Run on Binder", f"https://mybinder.org/v2/gh/{github[1]}/HEAD?urlpath=lab/tree/{file}")
-        )
-    return found
+    binder = f"https://mybinder.org/v2/gh/{github[1]}/HEAD?urlpath=lab/tree/{file}" if github else ""
+    return [*found, ("Run on Binder", binder)] if github else found
 
 
 def published() -> str:
@@ -170,12 +164,9 @@ def drawn(notebook: NotebookNode, shown: dict[str, dict]) -> tuple[dict[str, dic
         lives[cell], own[cell] = live, frames(live)
         if cell in shown:
             articles[cell] = frames(live, **shown[cell])
-    halved = dict.fromkeys(
-        own, 0
-    )  # how often a figure's most positions were halved, so that the page has room
-    while halved and sum(map(size, own.values())) > LIMIT - TEXT - sum(
-        len(png) for png, _ in pictures(notebook.cells)
-    ):
+    room = LIMIT - TEXT - sum(len(png) for png, _ in pictures(notebook.cells))
+    halved = dict.fromkeys(own, 0)  # how often the most positions of a figure were halved
+    while halved and sum(map(size, own.values())) > room:
         cell = max(halved, key=lambda cell: size(own[cell]))
         halved[cell] += 1
         try:
@@ -186,10 +177,8 @@ def drawn(notebook: NotebookNode, shown: dict[str, dict]) -> tuple[dict[str, dic
 
 
 def size(figure: dict) -> float:
-    """Bytes that the frames of a figure take on a compressed page."""
-    return (
-        (len(figure["atlas"]) + len(figure["places"])) * 3 / 4
-    )  # base64 is compressed to what it stands for
+    """Bytes that the frames of a figure take on a compressed page: base64 is compressed to what it stands for."""
+    return (len(figure["atlas"]) + len(figure["places"])) * 3 / 4
 
 
 def moves(cell: NotebookNode) -> bool:
@@ -210,32 +199,30 @@ def folded(cell: NotebookNode) -> bool:
     return not exercise and (shows or hidden or not cell.outputs or cell.source.count("\n") >= LINES)
 
 
-def with_claims(html: str, claims: Iterable[index.Stored]) -> str:
-    """The page with what was measured in a section beside its heading, for those who ask."""
-    found: dict[str, list[str]] = {}
-    for stored in claims:
-        line = f"✓ {index.words(stored.claim)}" if stored.claim.held else f"✗ {index.words(stored.claim)}"
-        link = f'<li><a href="#{escape("cell-id=" + stored.cell)}">{escape(line)}</a></li>'
-        found.setdefault(re.search('id="(.*?)"', markdown(f"## {stored.heading}"))[1], []).append(link)
-    for anchor, lines in found.items():
-        count = f"{len(lines)} claims measured" if len(lines) > 1 else "1 claim measured"
-        box = f'<details class="claims"><summary>{count}</summary><ul>{"".join(lines)}</ul></details>'
-        quoted = f""""{re.escape(anchor)}"|'{re.escape(unescape(anchor))}'"""  # as its own quotes make it
-        html = re.sub(
-            rf"(<h(\d) id=(?:{quoted})>.*?</h\2>(?:\s*</summary>)?)", lambda m: m[1] + box, html, count=1
-        )
-    return html
+def prepared(notebook: NotebookNode) -> NotebookNode:
+    """A copy in which each heading is followed by what its section measured, and cells say where the page folds.
 
-
-def with_folds(notebook: NotebookNode) -> NotebookNode:
-    """A copy in which the cells say where the page folds a section: those of the laboratory, and the worked solutions.
-
-    The cell of its heading has the heading as HTML in its metadata as `summary`, and the cell behind its last one
-    `closes`; where that is the end of the page, the last one has `ends`.
+    What folds are the sections of the laboratory and the worked solutions. The cell of such a heading has it as HTML
+    in its metadata as `summary`, and the cell behind the section's last one `closes`; at the end of the page the last
+    one has `ends`.
     """
+    claims: dict[str, list[str]] = {}
+    for stored in index.stored(notebook):
+        line = f"{'✓' if stored.claim.held else '✗'} {index.words(stored.claim)}"
+        link = f'<li><a href="#{escape("cell-id=" + stored.cell)}">{escape(line)}</a></li>'
+        claims.setdefault(stored.heading, []).append(link)
+
+    def with_claims(heading: re.Match) -> str:
+        lines = claims.pop(heading[1], [])
+        count = f"{len(lines)} claim{'s' * (len(lines) > 1)} measured"
+        box = f'<details class="claims"><summary>{count}</summary><ul>{"".join(lines)}</ul></details>'
+        return f"{heading[0]}\n\n{box}\n" if lines else heading[0]
+
     made = copy.deepcopy(notebook)
     level = 0  # of the heading of the section that is open
     for cell in made.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub("^##+ (.*)$", with_claims, cell.source, flags=re.MULTILINE)
         heading = re.match("(#+) .*", cell.source) if cell.cell_type == "markdown" else None
         if heading and len(heading[1]) <= level:
             cell.metadata.closes, level = True, 0
@@ -261,9 +248,8 @@ def page(notebook: NotebookNode, **resources: object) -> str:
     texts = "".join(markdown(cell.source) for cell in notebook.cells if cell.cell_type == "markdown")
     exporter = HTMLExporter(template_file=str(PAGE / "page.html.j2"))
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-    exporter.register_filter("markdown2html", markdown)
-    exporter.register_filter("folded", folded)
-    exporter.register_filter("cut_at", cut_at)
+    for name, change in {"markdown2html": markdown, "folded": folded, "cut_at": cut_at}.items():
+        exporter.register_filter(name, change)
     resources |= {
         "course": course(),
         "description": description(notebook),
@@ -276,9 +262,7 @@ def page(notebook: NotebookNode, **resources: object) -> str:
         "style": style(),
         "script": (PAGE / "page.js").read_text(encoding="utf-8"),
     }
-    return with_claims(
-        exporter.from_notebook_node(with_folds(notebook), resources)[0], index.stored(notebook)
-    )
+    return exporter.from_notebook_node(prepared(notebook), resources)[0]
 
 
 def style() -> str:
@@ -374,28 +358,26 @@ def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     figures: dict[str, dict] = {stem: {} for stem in notebooks}
     wanted, large = shown(), []
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        found = {
-            stem: pool.submit(drawn, chapter, wanted.get(stem, {}))
-            for stem, chapter in chapters.items()
-            if any(map(moves, chapter.cells))
-        }
+        moving = [stem for stem, chapter in chapters.items() if any(map(moves, chapter.cells))]
+        found = pool.map(drawn, map(chapters.get, moving), [wanted.get(stem, {}) for stem in moving])
         for here in [*pages[1:], pages[0]]:
             stem = Path(here["name"]).stem
-            if stem in found:
-                figures[stem], articles = found[stem].result()
+            notebook = notebooks[stem]
+            if stem in moving:
+                figures[stem], articles = next(found)
                 figures["index"] |= {here_called(stem, cell): made for cell, made in articles.items()}
-            text = page(notebooks[stem], **here, pages=pages, figures=figures[stem]).encode()
+            text = page(notebook, **here, pages=pages, figures=figures[stem]).encode()
             (to / here["name"]).write_bytes(text)
-            for png, _ in itertools.islice(pictures(notebooks[stem].cells), 1):
-                (to / f"{stem}.png").write_bytes(png)
-            for cell in notebooks[stem].cells:
-                for png, _ in pictures([cell] if cell.metadata.get("beside") else []):
-                    (to / f"{cell.id}.png").write_bytes(png)
+            beside = [(cell.id, cell) for cell in notebook.cells if cell.metadata.get("beside")]
+            for name, *cells in [(stem, *notebook.cells), *beside]:
+                for png, _ in itertools.islice(pictures(cells), 1):
+                    (to / f"{name}.png").write_bytes(png)
             compressed = len(gzip.compress(text))
             count = sum(len(figure["says"]) for figure in figures[stem].values())
             print(
                 f"{here['name']:32}{len(text) / 1e6:6.2f} MB, {compressed / 1e6:.2f} compressed "
-                f"{count:6} pictures in {len(figures[stem])} figures"
+                f"{count:6} pictures in {len(figures[stem])} figures",
+                flush=True,
             )
             large += [here["name"]] * (compressed > (FIRST_LIMIT if stem == "index" else LIMIT))
     if large:
