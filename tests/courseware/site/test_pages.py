@@ -358,7 +358,8 @@ def test_where_a_page_has_no_room_its_largest_figure_keeps_fewer_stops(monkeypat
 @pytest.mark.slow
 def test_a_figure_stays_in_its_chapter(tmp_path, capsys):
     """Chapters may give one name to two cells, which have nothing to do with each other."""
-    figure = picture_cell(example(), id="one") | {"source": DRAWS}
+    figure = picture_cell(example(), id="one")
+    figure.source = DRAWS
     for name, cell in {"01_a": figure, "02_b": v4.new_code_cell("1", id="one")}.items():
         (tmp_path / f"{name}.ipynb").write_text(notebooks.text(a_notebook(cell)))
     assert pages.main(tmp_path, tmp_path / "site") == 0
