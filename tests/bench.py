@@ -66,7 +66,7 @@ def figure_functions(*, needing: bool = False) -> dict[str, Callable[..., Live]]
             continue
         for name, function in inspect.getmembers(importlib.import_module(module), inspect.isfunction):
             signature = inspect.signature(function, eval_str=True)
-            own = function.__module__ == module and not name.startswith("_")
+            own = f"{function.__module__}.".startswith(f"{module}.") and not name.startswith("_")
             needs = any(p.default is p.empty for p in signature.parameters.values())
             if own and signature.return_annotation is Live and (needing or not needs):
                 found[f"{chapter.name}.{name}"] = function

@@ -59,9 +59,9 @@ def text(name: str, *, value: str = "", placeholder: str = "") -> widgets.Widget
     return widgets.Text(value, placeholder=placeholder, continuous_update=False, **_labelled(name))
 
 
-def sentence_box() -> widgets.Text:
+def sentence_box(sentence: str = "The dog bit the man.") -> widgets.Text:
     """A text box for a sentence; several figures may share it."""
-    return text("sentence", value="The dog bit the man.", placeholder="type a sentence and press Enter")
+    return text("sentence", value=sentence, placeholder="type a sentence and press Enter")
 
 
 def _labelled(label: str, width: str = "540px") -> dict:

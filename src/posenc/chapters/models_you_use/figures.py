@@ -17,6 +17,7 @@ from posenc.chapters.models_you_use.checkpoints import (
     without_scores,
 )
 from posenc.lesson.controls import choice, slider, switch
+from posenc.lesson.drawing import bare, blank, signed
 from posenc.lesson.live import Live, canvas, still
 from posenc.lesson.palette import (
     ADDED,
@@ -51,27 +52,10 @@ SHARES = {  # what a share is called in a picture, and its colour
     "position_position": ("position → position", POSITION),
     "together": ("together", TURNED),
 }
-FAMILIES = {
-    "GPT-2": ADDED,
-    "OPT": ADDED,
-    "BERT": ADDED,
-    "Llama": TURNED,
-    "Qwen2": TURNED,
-    "GPT-NeoX": TURNED,
-    "GPT-J": TURNED,
-    "Falcon": TURNED,
-    "RoFormer": TURNED,
-    "Gemma 3": TURNED,
-    "Gemma 4": TURNED,
-    "SmolLM3": TURNED,
-    "gpt-oss": TURNED,
-    "DeepSeek V3": TURNED,
-    "Qwen3-Next": TURNED,
-    "BLOOM": BIAS,
-    "MPT": BIAS,
-    "T5": BIAS,
-    "DeBERTa": BIAS,
-}
+TURNING = ("Llama", "Qwen2", "GPT-NeoX", "GPT-J", "Falcon", "RoFormer", "Gemma 3", "Gemma 4", "SmolLM3")
+TURNING += ("gpt-oss", "DeepSeek V3", "Qwen3-Next")
+FAMILIES = dict.fromkeys(("GPT-2", "OPT", "BERT"), ADDED) | dict.fromkeys(TURNING, TURNED)
+FAMILIES |= dict.fromkeys(("BLOOM", "MPT", "T5", "DeBERTa"), BIAS)
 SIX = ("GPT-2", "BERT", "Llama", "Falcon", "BLOOM", "T5")
 SENTENCE = "the dog bit the man"
 PADDINGS = range(21)
@@ -90,9 +74,8 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
     seen: dict[str, list[Tensor]] = {}
     for name in SIX:
         model = small(name)
-        moved = [
-            torch.cat([text.new_full((far,), CHARACTERS.index(".")), text]) for far in range(furthest + 1)
-        ]
+        stops = text.new_full((furthest,), CHARACTERS.index("."))
+        moved = [torch.cat([stops[:far], text]) for far in range(furthest + 1)]
         heads = [scores(model, longer)[0, -length:, -length:] for longer in moved]
         seen[name] = [treat(head) if treat else head for head in heads]
     figure = canvas(8, 5.3)
@@ -103,8 +86,7 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
         finite = finite[finite.isfinite()]
         limits = {"vmin": finite.min().item(), "vmax": finite.max().item()}
         moving[name] = axes.pcolormesh([[0.0] * length] * length, cmap=MAGNITUDE, **limits)
-        axes.set(xticks=[], yticks=[], ylim=(length, 0), aspect="equal", title=name)
-        axes.spines[:].set_visible(False)
+        bare(axes).set(ylim=(length, 0), aspect="equal", title=name)
         moving[f"{name}, readout"] = axes.text(length / 2, length + 1.8, " ", ha="center", va="center")
     for axes in figure.axes[::3]:
         axes.set_ylabel("token that asks")
@@ -115,9 +97,8 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
             moving[name].set_array(now.masked_fill(now.isinf(), torch.nan).numpy())
             visible = first.isfinite()
             change = (now - first)[visible].abs().max() / (first[visible].max() - first[visible].min())
-            moving[f"{name}, readout"].set_text(
-                "unchanged" if change < 1e-4 else f"changed by up to {change:.0%}"
-            )
+            words = "unchanged" if change < 1e-4 else f"changed by up to {change:.0%}"
+            moving[f"{name}, readout"].set_text(words)
 
     return Live(
         figure,
@@ -132,26 +113,23 @@ def moved_on(treat: Callable[[Tensor], Tensor] | None = None) -> Live:
 
 def two_by_two() -> Live:
     """Four scores, of two tokens at two positions, as a mean, a token's part, a position's part and a rest."""
-    figure = canvas(8, 2.6)
-    figure.set_layout_engine("none")
+    figure = blank(2.6)
     names = ("score", "mean", "which token", "which position", "together")
     colours = ("black", GREY, CONTENT, POSITION, TURNED)
     moving: dict = {}
     for panel, (name, colour) in enumerate(zip(names, colours)):
         axes = figure.add_axes((0.05 + 0.195 * panel, 0.3, 0.15, 0.46))
         moving[name] = axes.pcolormesh([[0.0, 0.0]] * 2, cmap=SIGNED, vmin=-6, vmax=6, edgecolor="white")
-        axes.set(xlim=(0, 2), ylim=(2, 0), xticks=[0.5, 1.5], yticks=[])
-        axes.set_xticklabels(["at 0", "at 1"])
+        bare(axes).set(xlim=(0, 2), ylim=(2, 0))
+        axes.set_xticks([0.5, 1.5], ["at 0", "at 1"])
         axes.set_title(name, color=colour)
         axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
         if panel:
             axes.text(-0.3, 1, "=" if panel == 1 else "+", ha="center", va="center")
         for row in range(2):
             for column in range(2):
-                moving[f"{name} {row}{column}"] = axes.text(
-                    column + 0.5, row + 0.5, " ", ha="center", va="center"
-                )
+                number = axes.text(column + 0.5, row + 0.5, " ", ha="center", va="center")
+                moving[f"{name} {row}{column}"] = number
             if not panel:
                 axes.text(-0.15, row + 0.5, "ab"[row], ha="right", va="center")
         if panel > 1:
@@ -168,8 +146,7 @@ def two_by_two() -> Live:
             moving[name].set_array(part.numpy())
             for row in range(2):
                 for column in range(2):
-                    number = f"{part[row, column].item():z.3g}"
-                    moving[f"{name} {row}{column}"].set_text(number.replace("-", "−"))
+                    moving[f"{name} {row}{column}"].set_text(signed(part[row, column], ".3g"))
         for name, part in zip(names[2:], parts[2:]):
             moving[f"{name} share"].set_text(f"share {part.square().sum() / whole:.2f}")
 
@@ -311,8 +288,7 @@ def table_scale(model: nn.Module) -> Live:
     cells = [figure.add_subplot(grid[row, column]) for row in range(2) for column in range(2)]
     for axes, (share, (name, _)) in zip(cells, SHARES.items()):
         moving[share] = axes.pcolormesh([[0.0] * length] * length, cmap=SIGNED, vmin=-limit, vmax=limit)
-        axes.set(xticks=[], yticks=[], ylim=(length, 0), aspect="equal", title=name)
-        axes.spines[:].set_visible(False)
+        bare(axes).set(ylim=(length, 0), aspect="equal", title=name)
     cells[0].set_ylabel("query")
     cells[2].set(ylabel="query", xlabel="key")
     cells[3].set_xlabel("key")
@@ -421,9 +397,7 @@ def left_padding(models: Mapping[str, nn.Module]) -> Live:
     text, count, length = character_text(held_out=True), 8, 44
     starts = torch.linspace(0, len(text) - length - 1, count).long()[:, None]
     passages, following = (text[starts + shift + torch.arange(length)] for shift in (0, 1))
-    changes: dict[
-        tuple[str, bool], list[Tensor]
-    ] = {}  # of all log-probabilities, one tensor for each padding
+    changes: dict[tuple[str, bool], list[Tensor]] = {}  # of all log-probabilities, for each padding
     for name, model in models.items():
         for silent in (False, True):
             asked = without_scores(model) if silent else model

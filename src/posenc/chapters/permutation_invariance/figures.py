@@ -4,7 +4,6 @@ from functools import partial
 
 import ipywidgets as widgets
 import torch
-from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from torch import Tensor
 
@@ -13,7 +12,7 @@ from posenc.attention import attention, attention_weights, projections, residual
 from posenc.chapters.permutation_invariance.orders import exchanged, shuffled
 from posenc.lesson import drawing as draw
 from posenc.lesson.controls import choice, sentence_box, slider, switch
-from posenc.lesson.drawing import drawing
+from posenc.lesson.drawing import bare, blank, drawing, log_axis
 from posenc.lesson.live import Live, canvas, still
 from posenc.lesson.palette import CONTENT, GREY, KEY, MAGNITUDE, QUERY, SIGNED, VALUE
 from posenc.text import ROOM, read, short, word_vectors
@@ -26,10 +25,9 @@ LAYERS = 4
 
 def sentence_shuffled(sentence: widgets.Text | None = None) -> Live:
     """The words of a sentence in another order, and what the last one's output makes of it."""
-    figure = canvas(8, 3.6)
-    figure.set_layout_engine("none")
+    figure = blank(3.6)
     rows = figure.add_axes((0.1, 0.62, 0.88, 0.36), xlim=(0, 1), ylim=(-0.25, 1.25))
-    _bare(rows)
+    bare(rows)
     for y, name in ((1, "as typed"), (0, "shuffled")):
         rows.text(-0.01, y, name, ha="right", va="center", color=GREY)
     text = partial(rows.text, 0, s="", ha="center", va="center", fontsize=10, bbox=_card())
@@ -135,8 +133,7 @@ def attention_drawing() -> Live:
 def permutation(sentence: widgets.Text | None = None) -> Live:
     """A shuffled sentence on its way through a layer, and which of four things stay as they were."""
     w_query, w_key, _ = projections(WIDTH)
-    figure = canvas(8, 5)
-    figure.set_layout_engine("none")
+    figure = blank(5)
     panels, meshes = {}, {}
     for name, left, columns, colours in (
         ("words", 0.1, WIDTH, {"cmap": SIGNED, "vmin": -3, "vmax": 3}),
@@ -216,10 +213,9 @@ def permutation(sentence: widgets.Text | None = None) -> Live:
 
 def layers_and_mask(sentence: widgets.Text | None = None) -> Live:
     """How far the exchange of two words before the last has travelled, token by token and layer by layer."""
-    figure = canvas(8, 3.9)
-    figure.set_layout_engine("none")
+    figure = blank(3.9)
     panel = figure.add_axes((0.12, 0.04, 0.86, 0.86), xlim=(0, 1), ylim=(-0.5, LAYERS + 0.6))
-    _bare(panel)
+    bare(panel)
     panel.text(-0.01, 0, "the words", ha="right", va="center")
     for layer in range(1, LAYERS + 1):
         panel.text(-0.01, layer, f"layer {layer}", ha="right", va="center", color=GREY)
@@ -293,9 +289,8 @@ def norms_by_position(causal: Tensor, bidirectional: Tensor) -> Live:
     }
     panel.set_xlabel("tokens that a causal row sees, m + 1")
     panel.set_ylabel("length of the output")
-    panel.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
-    panel.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
-    panel.minorticks_off()
+    log_axis(panel.xaxis, [1, 4, 16, 64, 256])
+    log_axis(panel.yaxis, [0.25, 0.5, 1, 2, 4])
     panel.legend()
     return Live(
         figure,
@@ -319,13 +314,6 @@ def right_by_places(shares: Tensor) -> Live:
         alt="Map with a row for each place of a and a column for each place of b: the share of right answers when a and "
         "b stand there.",
     )
-
-
-def _bare(panel: Axes) -> None:
-    """Take off frame and ticks; `Live` would draw spines that are only switched off with their axes."""
-    panel.set(xticks=[], yticks=[])
-    panel.spines[:].set_visible(False)
-    panel.patch.set_visible(False)
 
 
 def _card() -> dict:

@@ -8,6 +8,7 @@ from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from posenc.lesson.controls import choice, slider
+from posenc.lesson.drawing import blank
 from posenc.lesson.live import Live, canvas, still
 from posenc.lesson.palette import ADDED, GREY, POSITION, SIGNED, TURNED
 from posenc.probe import Convention, convention
@@ -26,8 +27,7 @@ def texts(written: Mapping[str, str], *, prompt: int) -> Live:
         written: who wrote it → the text, the prompt in front.
         prompt: how many characters of each text were given.
     """
-    figure = canvas(8, 1.0 * len(written))
-    figure.set_layout_engine("none")
+    figure = blank(1.0 * len(written))
     panel = figure.add_axes((0, 0, 1, 1))
     panel.set_axis_off()
     for row, (name, text) in enumerate(written.items()):
@@ -317,8 +317,7 @@ _LONG, _SHORT = "the cat sat on it", "a dog ran"  # the rows of a padded batch
 
 def padding() -> Live:
     """Two rows of different lengths, padded on the left: which position each token gets, and how far two stand apart."""
-    figure = canvas(8, 2.6)
-    figure.set_layout_engine("none")
+    figure = blank(2.6)
     panel = figure.add_axes((0, 0, 1, 1), xlim=(0, 9.2), ylim=(2.45, -0.55))
     panel.set_axis_off()
     panel.spines[:].set_visible(False)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
@@ -18,7 +19,8 @@ from torch import Tensor
 from posenc.axes import directed, grid, mixed, raster, section_axes, text_and_images
 from posenc.chapters.two_dimensions.picture import KINDS, SIDE, drawn, scene
 from posenc.lesson.controls import choice, slider
-from posenc.lesson.live import Live, canvas
+from posenc.lesson.drawing import bare, blank, hand, signed
+from posenc.lesson.live import Live, canvas, still
 from posenc.lesson.palette import ADDED, GREY, KEY, MAGNITUDE, POSITION, QUERY, SIGNED, TURNED
 from posenc.rotary import angles
 
@@ -41,8 +43,8 @@ def similarity(theta: Tensor, chosen: int) -> Tensor:
 
 def _patches(panel: Axes, rows: int, columns: int) -> tuple[float, float, float, float]:
     """Axes on which patch (r, c) is the square around x = c and y = r. Returns the extent of a picture there."""
-    panel.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), aspect="equal")
     panel.set(xticks=range(0, columns, 2), yticks=range(0, rows, 2))
+    panel.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), aspect="equal")
     panel.tick_params(length=2, pad=1)
     panel.set_xlabel("column", labelpad=1)
     panel.set_ylabel("row", labelpad=1)
@@ -59,6 +61,13 @@ def _show_picture(panel: Axes) -> None:
         panel.axhline(row - 0.5, color="white", linewidth=0.5)
 
 
+def _cover(panel: Axes) -> AxesImage:
+    """What `_dark` makes of a picture is laid over it."""
+    rows, columns = scene().shape
+    extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
+    return panel.imshow(np.zeros((rows, columns, 4)), extent=extent, interpolation="nearest")
+
+
 def _frame(panel: Axes, colour: str) -> Rectangle:
     """A frame around a patch, for `_put`."""
     return panel.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=colour, linewidth=2.5))
@@ -73,16 +82,14 @@ def near() -> Live:
     rows, columns = scene().shape
     places = grid(rows, columns)
     theta = angles(raster(places, columns), 2 * PAIRS, base=BASE**2)
-    figure = canvas(8, 3.1)
-    figure.set_layout_engine("none")
+    figure = blank(3.1)
     picture = figure.add_axes((0.05, 0.13, 0.43, 0.78))
     _show_picture(picture)
     panel = figure.add_axes((0.51, 0.13, 0.43, 0.78))
     extent = _patches(panel, rows, columns)
     panel.set_ylabel("")
     seen = panel.imshow(np.zeros((rows, columns)), cmap=SIGNED, vmin=-1, vmax=1, extent=extent)
-    bar = figure.add_axes((0.95, 0.18, 0.01, 0.68))
-    figure.colorbar(seen, cax=bar, ticks=[-1, 0, 1])
+    figure.colorbar(seen, cax=figure.add_axes((0.95, 0.18, 0.01, 0.68)), ticks=[-1, 0, 1])
     moving = {"seen": seen, "chosen": _frame(picture, QUERY), "on the map": _frame(panel, QUERY)}
     (moving["nearest"],) = panel.plot([], [], "o", color="white", markeredgecolor="black", markersize=6)
     moving["number"], moving["title"] = picture.set_title(" "), panel.set_title(" ")
@@ -121,11 +128,10 @@ def where_they_look(heads: Mapping[str, Mapping[int, tuple[Tensor, Tensor]]]) ->
             kinds that the model names, (T,); T is 8 times the width.
     """
     kinds = scene()
-    rows, columns = kinds.shape
+    rows = len(kinds)
     widths = [*next(iter(heads.values()))]
     high = (len(heads) + 2) // 2  # rows of panels
-    figure = canvas(8, 3.1 * high)
-    figure.set_layout_engine("none")
+    figure = blank(3.1 * high)
     panels = []
     for index in range(1 + len(heads)):
         left, bottom = 0.05 + 0.5 * (index % 2), 1 - (index // 2 + 0.87) / high
@@ -133,10 +139,9 @@ def where_they_look(heads: Mapping[str, Mapping[int, tuple[Tensor, Tensor]]]) ->
         _show_picture(panels[-1])
     moving = {"title": panels[0].set_title(" ")}
     moving["asks"], moving["asked for"] = _frame(panels[0], QUERY), _frame(panels[0], KEY)
-    moving["beside"] = _beside(panels[0])
+    moving["beside"] = _cover(panels[0])
     for name, panel in zip(heads, panels[1:]):
-        extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
-        moving[name] = panel.imshow(np.zeros((rows, columns, 4)), extent=extent, interpolation="nearest")
+        moving[name] = _cover(panel)
         moving[f"{name}, asks"], moving[f"{name}, asked for"] = _frame(panel, QUERY), _frame(panel, KEY)
         moving[f"{name}, title"] = panel.set_title(" ")
 
@@ -171,13 +176,6 @@ def where_they_look(heads: Mapping[str, Mapping[int, tuple[Tensor, Tensor]]]) ->
     )
 
 
-def _beside(panel: Axes):
-    """What covers a picture beyond its width, for `_dark`."""
-    rows, columns = scene().shape
-    extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
-    return panel.imshow(np.zeros((rows, columns, 4)), extent=extent, interpolation="nearest")
-
-
 def _dark(weights: Tensor, most: float) -> np.ndarray:
     """A cover for the picture, (8, 12, 4): black where nothing is looked at, white beyond the width."""
     rows, columns = scene().shape
@@ -192,13 +190,13 @@ def two_wishes() -> Live:
     reach, first = 4, UP_AND_RIGHT
     size = 2 * reach + 1
     extent = (-reach - 0.5, reach + 0.5, reach + 0.5, -reach - 0.5)
-    figure = canvas(8, 3.6)
-    figure.set_layout_engine("none")
-    ticks = [-4, -2, 0, 2, 4]
+    figure = blank(3.6)
     moving = {}
     for name, left in (("wanted", 0.07), ("axial", 0.54)):
         panel = figure.add_axes((left, 0.13, 0.33, 0.33 * 8 / 3.6))
-        panel.set(aspect="equal", xticks=ticks, yticks=ticks, xlabel="columns to the right")
+        panel.set(
+            aspect="equal", xticks=range(-4, 5, 2), yticks=range(-4, 5, 2), xlabel="columns to the right"
+        )
         panel.set_ylabel("rows down", labelpad=1)
         moving[name] = panel.imshow(np.zeros((size, size)), cmap=MAGNITUDE, vmin=0, vmax=1, extent=extent)
         for corner in range(4):
@@ -206,10 +204,9 @@ def two_wishes() -> Live:
         square = {"color": "white", "markersize": 10, "fillstyle": "none", "markeredgewidth": 2}
         (moving[f"{name}, asks"],) = panel.plot([0], [0], "s", **square)
         moving[f"{name}, title"] = figure.text(left, 0.985, " ", va="top")
-    above = figure.add_axes((0.54, 0.885, 0.33, 0.04))
-    beside = figure.add_axes((0.88, 0.13, 0.018, 0.33 * 8 / 3.6))
-    for bar, name, shape in ((above, "columns", (1, size)), (beside, "rows", (size, 1))):
-        bar.set(xticks=[], yticks=[])
+    above, beside = (0.54, 0.885, 0.33, 0.04), (0.88, 0.13, 0.018, 0.33 * 8 / 3.6)
+    for name, place, shape in (("columns", above, (1, size)), ("rows", beside, (size, 1))):
+        bar = figure.add_axes(place, xticks=[], yticks=[])
         moving[name] = bar.imshow(np.zeros(shape), cmap=MAGNITUDE, vmin=0, vmax=1, aspect="auto")
 
     def update(row: int, column: int) -> None:
@@ -223,9 +220,8 @@ def two_wishes() -> Live:
             corners = {*itertools.product((first[0], row), (first[1], column))}  # 4, 2 or 1
             for corner, (r, c) in itertools.zip_longest(range(4), sorted(corners), fillvalue=first):
                 share = weights[reach + r, reach + c].item() if corner < len(corners) else 0
-                number = moving[f"{name}, corner {corner}"]
-                number.set_text(f"{share:.2f}".removeprefix("0") if share else " ")
-                number.set_position((c, r))
+                words = f"{share:.2f}".removeprefix("0") if share else " "
+                moving[f"{name}, corner {corner}"].set(x=c, y=r, text=words)
         moving["rows"].set_data((by_row / by_row.max())[:, None].numpy())
         moving["columns"].set_data((by_column / by_column.max())[None].numpy())
         second = "alone" if (row, column) == first else f"or {_offset(row, column)}"
@@ -255,30 +251,24 @@ def stripes() -> Live:
     """What one pair sees of a grid, for the direction in which it turns: stripes across that direction."""
     reach = 8
     offsets = grid(2 * reach + 1, 2 * reach + 1, start=(-reach, -reach))
-    figure = canvas(8, 3.5)
-    figure.set_layout_engine("none")
+    figure = blank(3.5)
     panel = figure.add_axes((0.06, 0.14, 0.42, 0.75))
-    panel.set(
-        xlabel="columns to the right", aspect="equal", xticks=[-8, -4, 0, 4, 8], yticks=[-8, -4, 0, 4, 8]
-    )
+    panel.set(xlabel="columns to the right", aspect="equal", xticks=range(-8, 9, 4), yticks=range(-8, 9, 4))
     panel.set_ylabel("rows down", labelpad=1)
     extent = (-reach - 0.5, reach + 0.5, reach + 0.5, -reach - 0.5)
     picture = panel.imshow(np.zeros((17, 17)), cmap=SIGNED, vmin=-1, vmax=1, extent=extent)
-    (along,) = panel.plot([], [], color="black", linewidth=2, marker="o", markevery=[1], markersize=5)
-    bar = figure.add_axes((0.475, 0.2, 0.012, 0.63))
-    figure.colorbar(picture, cax=bar, ticks=[-1, 0, 1])
+    along = hand(panel, "black", linewidth=2, markersize=5)
+    figure.colorbar(picture, cax=figure.add_axes((0.475, 0.2, 0.012, 0.63)), ticks=[-1, 0, 1])
     title = panel.set_title(" ")
 
     plane = figure.add_axes((0.62, 0.14, 0.35, 0.75))
-    plane.set(
-        xlim=(-2.4, 2.4), ylim=(2.4, -2.4), aspect="equal", xticks=[-2, -1, 0, 1, 2], yticks=[-2, -1, 0, 1, 2]
-    )
+    plane.set(xlim=(-2.4, 2.4), ylim=(2.4, -2.4), aspect="equal", xticks=range(-2, 3), yticks=range(-2, 3))
     plane.set_xlabel("radians a column")
     plane.set_ylabel("radians a row", labelpad=1)
     plane.axhline(0, color=ADDED, linewidth=2)
     plane.axvline(0, color=ADDED, linewidth=2)
     plane.text(2.3, -0.12, "axial", color="#8A6000", ha="right", va="bottom")
-    (step,) = plane.plot([], [], color=TURNED, linewidth=2.5, marker="o", markevery=[1], markersize=7)
+    step = hand(plane, TURNED, markersize=7)
     readout = plane.set_title(" ")
 
     def update(degrees: int, wavelength: int) -> None:
@@ -291,22 +281,15 @@ def stripes() -> Live:
         along.set_data([0, wavelength * column / length], [0, wavelength * row / length])
         step.set_data([0, column], [0, row])
         title.set_text(f"the pair at {degrees}°: one stripe every {wavelength} patches")
-        readout.set_text(f"{_signed(row)} a row, {_signed(column)} a column")
+        readout.set_text(f"{signed(row)} a row, {signed(column)} a column")
 
     return Live(
         figure,
         update,
         moving={"picture": picture, "along": along, "step": step, "title": title, "readout": readout},
         controls={
-            "degrees": slider(
-                "direction",
-                0,
-                180,
-                unit="degrees",
-                value=30,  # the question before it asks for 0°, 45°, 90° or 135°
-                step=5,
-                stops=range(0, 181, 15),
-            ),
+            # The question before it asks for 0°, 45°, 90° or 135°.
+            "degrees": slider("direction", 0, 180, unit="degrees", value=30, step=5, stops=range(0, 181, 15)),
             "wavelength": slider("wavelength", 3, 8, unit="patches", value=6, stops=[3, 4, 6, 8]),
         },
         alt="Left, the cosine of the angle by which one pair turns from the middle to every patch around it: straight "
@@ -320,25 +303,17 @@ def token_strip() -> Live:
     words, answer = ("It", "shows", "this", ":"), ("a", "red", "roof", ".")
     most, house = (3, 5), scene()[4:7, 1:6]
     longest = len(words) + most[0] * most[1] + len(answer)
-    figure = canvas(8, 2.5)
-    figure.set_layout_engine("none")
+    figure = blank(2.5)
     panel = figure.add_axes((0.075, 0.02, 0.92, 0.84))
-    panel.set(xlim=(-0.6, longest - 0.4), ylim=(4.6, -1.6))
-    panel.set(xticks=[], yticks=[])
-    for spine in panel.spines.values():
-        spine.set_visible(False)
-    moving = {"title": panel.set_title(" ")}
-    for line, (name, colour) in enumerate(AXES.items(), start=1):
+    moving = {"title": bare(panel).set_title(" ")}
+    for line, (name, colour) in enumerate((*AXES.items(), ("place", GREY)), start=1):
         panel.text(-0.8, line, name, color=colour, ha="right", va="center")
-    panel.text(-0.8, 4, "place", color=GREY, ha="right", va="center")
-    moving["tiles"] = panel.imshow(
-        np.ones((SIDE, SIDE, 3)), extent=(-0.5, longest - 0.5, 0.35, -0.65), aspect="auto"
-    )
+        moving[name] = _numbers(panel, colour)
+    extent = (-0.5, longest - 0.5, 0.35, -0.65)
+    moving["tiles"] = panel.imshow(np.ones((SIDE, SIDE, 3)), extent=extent, aspect="auto")
     panel.set(xlim=(-0.6, longest - 0.4), ylim=(4.6, -1.6))
     for number in range(len(words) + len(answer)):
         moving[f"word {number}"] = panel.text(0, 0.3, " ", rotation=90, ha="center", va="bottom")
-    for name, colour in (*AXES.items(), ("place", GREY)):
-        moving[name] = _numbers(panel, colour)
 
     def update(before: int, rows: int, columns: int) -> None:
         places = text_and_images(before, (rows, columns), len(answer))
@@ -349,8 +324,8 @@ def token_strip() -> Live:
         moving["tiles"].set_data(strip)
         for number, word in enumerate((*words, *answer)):
             first = number < len(words)  # of the two texts; a short one loses its first words
-            moving[f"word {number}"].set_x(number - len(words) + (before if first else on))
-            moving[f"word {number}"].set_text(word if number >= len(words) - before else " ")
+            x = number - len(words) + (before if first else on)
+            moving[f"word {number}"].set(x=x, text=word if number >= len(words) - before else " ")
         for line, name in enumerate((*AXES, "place"), start=1):
             shown = range(len(places)) if name == "place" else places[:, line - 1].tolist()
             moving[name].set_paths([_number(each) for each in shown])
@@ -393,14 +368,11 @@ def dealt_pairs() -> Live:
         "blocks (Qwen2-VL)": ([16, 24, 24], False, 1e6),
         "interleaved (Qwen3-VL)": ([24, 20, 20], True, 5e6),
     }
-    pairs, one = 64, torch.tensor(1)
+    pairs = 64
     colours = list(AXES.values())
-    figure = canvas(8, 3.6)
-    figure.set_layout_engine("none")
+    figure = blank(3.6)
     strip = figure.add_axes((0.09, 0.74, 0.89, 0.1))
-    strip.set(xlim=(-0.5, pairs - 0.5), ylim=(0, 1), xticks=[], yticks=[])
-    for spine in strip.spines.values():
-        spine.set_visible(False)
+    bare(strip).set(xlim=(-0.5, pairs - 0.5), ylim=(0, 1))
     panel = figure.add_axes((0.09, 0.14, 0.89, 0.57))
     panel.set_yscale("log")
     panel.set(xlim=(-0.5, pairs - 0.5), ylim=(3, 1e8), yticks=[10, 1e3, 1e5, 1e7])
@@ -419,24 +391,21 @@ def dealt_pairs() -> Live:
     def update(order: str, columns: int) -> None:
         sizes, interleaved, base = models[order]
         axes = section_axes(sizes, interleaved=interleaved)
-        speeds = angles(one, 2 * pairs, base=base)
+        speeds = angles(torch.tensor(1), 2 * pairs, base=base)
         wavelengths = 2 * math.pi / speeds
         for pair, axis in enumerate(axes.tolist()):
             moving[f"pair {pair}"].set_facecolor(colours[axis])
         for axis, name in enumerate(AXES):
             mine = axes == axis
-            moving[name].set_data(torch.arange(pairs)[mine].numpy(), wavelengths[mine].numpy())
+            moving[name].set_data(torch.arange(pairs)[mine], wavelengths[mine])
         moving["limit"].set_ydata([columns, columns])
-        moving["limit's name"].set_position((pairs - 1, 1.15 * columns))
-        moving["limit's name"].set_text(f"{columns} columns")
+        moving["limit's name"].set(y=1.15 * columns, text=f"{columns} columns")
+        title = "all 64 pairs turn with the one coordinate that there is"
         if (axes == 2).any():
             turned = math.degrees(columns * speeds[axes == 2].max().item())
             by = f"{turned:.0f}°" if turned > 10 else f"{turned:.2f}°"
-            moving["title"].set_text(
-                f"{columns} columns to the right turn the fastest of the columns' pairs by {by}"
-            )
-        else:
-            moving["title"].set_text("all 64 pairs turn with the one coordinate that there is")
+            title = f"{columns} columns to the right turn the fastest of the columns' pairs by {by}"
+        moving["title"].set_text(title)
 
     return Live(
         figure,
@@ -470,21 +439,12 @@ def shares(right: Mapping[str, Sequence[Tensor]], *, series: Mapping[str, str], 
         x = [column + shift for column, row in enumerate(right.values()) for _ in row[index]]
         y = [share for row in right.values() for share in row[index].tolist()]
         face = "white" if colour in list(series.values())[:index] else colour
-        mark = {"marker": "os^D"[index], "markerfacecolor": face, "linestyle": "none"}
-        panel.plot(x, y, color=colour, markersize=7, alpha=0.8, label=name, **mark)
+        panel.plot(x, y, "os^D"[index], color=colour, mfc=face, markersize=7, alpha=0.8, label=name)
     for column in range(1, len(right)):
         panel.axvline(column - 0.5, color="#DDDDDD", linewidth=0.8)
     figure.legend(loc="outside upper center", ncols=len(series) + 1, frameon=False)
-    return Live(
+    return still(
         figure,
-        lambda: None,
-        moving={},
-        controls={},
         alt=f"Share of right answers, one dot a seed: {', '.join(right)}; {', '.join(series)}. "
         f"A dashed line marks chance, {chance:.2f}.",
     )
-
-
-def _signed(number: float) -> str:
-    """With a true minus, and no negative zero."""
-    return f"{number + 0.0 if abs(number) >= 0.005 else 0.0:.2f}".replace("-", "−")

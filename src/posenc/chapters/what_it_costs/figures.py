@@ -8,6 +8,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 from posenc.chapters.what_it_costs.layer import TEXT, WAYS, layer, rotate_with_cat, shares, times
 from posenc.chapters.what_it_costs.simulated import SimulatedStream
 from posenc.lesson.controls import choice, slider
+from posenc.lesson.drawing import blank, log_axis
 from posenc.lesson.live import Live, canvas, still
 from posenc.lesson.palette import ADDED, BIAS, GREY, KEY, QUERY, TURNED, VALUE
 from posenc.rotary import angles, rotate
@@ -114,17 +115,9 @@ def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
     axes.text(25, 1.25 * flops, "arithmetic decides", color=GREY)
     moving = {}
     styles = zip(intensity[powers[0], 32], (ADDED, TURNED, TURNED, BIAS, QUERY, "black"), "os^Dv*")
+    look = {"markersize": 9, "markeredgecolor": "black", "markeredgewidth": 0.6}
     for name, colour, marker in styles:
-        (moving[name],) = axes.plot(
-            [],
-            [],
-            marker,
-            color=colour,
-            markersize=9,
-            markeredgecolor="black",
-            markeredgewidth=0.6,
-            label=name,
-        )
+        (moving[name],) = axes.plot([], [], marker, color=colour, label=name, **look)
     axes.legend(loc="lower right")
     moving["readout"] = axes.set_title(" ", loc="left")
     head_size = choice("head size d", sizes)
@@ -183,16 +176,15 @@ def bytes_by_length(counted: Mapping[int, Mapping[str, int]]) -> Live:
     """
     figure = canvas(8, 3.2)
     axes = figure.add_subplot()
-    axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     lengths = list(counted)
+    log_axis(axes.xaxis, lengths, base=2)
+    axes.minorticks_off()
     for name, colour, style in (("added", ADDED, "--"), ("rotated", TURNED, "-"), ("bias", BIAS, "-.")):
         values = [row[name] / 1e6 for row in counted.values()]
         axes.plot(lengths, values, color=colour, linestyle=style, linewidth=2)
         axes.text(1.08 * lengths[-1], values[-1], name, color=colour, va="center")
     axes.set_xlim(lengths[0], 2 * lengths[-1])
-    axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
-    axes.minorticks_off()
     axes.set_xlabel("tokens T")
     axes.set_ylabel("MB in one layer")
     return still(
@@ -236,8 +228,7 @@ LOOPS = {
 
 def timeline() -> Live:
     """Four ways to time three calls on a simulated device: what host and device do, and what is read."""
-    figure = canvas(8, 3.2)
-    figure.set_layout_engine("none")
+    figure = blank(3.2)
     axes = figure.add_axes((0.1, 0.17, 0.88, 0.7))
     axes.set(xlim=(0, 460), ylim=(-0.6, 2.7), yticks=[0, 1, 2], yticklabels=["read", "device", "host"])
     axes.tick_params(left=False)
@@ -302,12 +293,10 @@ def rotated_in_a_step() -> Live:
     moved = {"before": [2 * new] * len(lengths), "after": [new + bytes for bytes in every]}
     figure = canvas(8, 3.2)
     axes = figure.add_subplot()
-    axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set(xlim=(0.8, 2**21), ylim=(1e4, 3e9))
-    ticks = (1, 16, 256, 4096, 65_536)
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    log_axis(axes.xaxis, (1, 16, 256, 4096, 65_536), base=2)
     axes.minorticks_off()
+    axes.set(xlim=(0.8, 2**21), ylim=(1e4, 3e9))
     axes.set_xlabel("tokens in the cache")
     axes.set_ylabel("bytes moved in a step")
     moving = {}
@@ -382,12 +371,9 @@ def predicted_and_measured(rows: Mapping[str, tuple[float, float | None]], *, mi
     """
     figure = canvas(8, 0.9 + 0.32 * len(rows))
     axes = figure.add_subplot()
-    axes.set_xscale("log")
     furthest = max([2.0, *(copies for row in rows.values() for copies in row if copies is not None)])
+    log_axis(axes.xaxis, [x for x in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if x < 1.5 * furthest])
     axes.set(xlim=(0.3, 1.5 * furthest), ylim=(len(rows) - 0.5, -0.5))
-    ticks = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if tick < 1.5 * furthest]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
     axes.set_yticks(range(len(rows)), list(rows))
     axes.axvline(1, color=GREY, linestyle=":", linewidth=1)
     axes.set_xlabel("times a copy in float32")

@@ -8,6 +8,7 @@ import torch
 from posenc.additive import sinusoidal
 from posenc.chapters.four_term_expansion import figures
 from posenc.chapters.four_term_expansion.distances import fit_by_distance
+from posenc.chapters.four_term_expansion.figures.terms import HEAD, WIDTH
 from posenc.geometry import spans_at
 from posenc.terms import FourTerms, four_terms, matrix_for
 from posenc.text import ROOM, word_vectors
@@ -20,14 +21,14 @@ def panel(live, name, length):
 def test_the_panels_are_the_terms_and_their_sum():
     live = figures.four_panels()
     w_query, w_key = figures.weights()
-    assert w_query.shape == w_key.shape == (figures.HEAD, figures.WIDTH)
+    assert w_query.shape == w_key.shape == (HEAD, WIDTH)
     for power in (-1.7, 0.0, 0.4):
         live.set(power=power, sentence="to be or not to be")
-        content = 10**power * word_vectors(["to", "be", "or", "not", "to", "be"], figures.WIDTH)
-        position = sinusoidal(torch.arange(6), figures.WIDTH, dtype=content.dtype)
+        content = 10**power * word_vectors(["to", "be", "or", "not", "to", "be"], WIDTH)
+        position = sinusoidal(torch.arange(6), WIDTH, dtype=content.dtype)
         for name, term in four_terms(content, position, w_query, w_key)._asdict().items():
             torch.testing.assert_close(panel(live, name, 6), term - term.mean(-1, keepdim=True))
-        score = (content + position) @ w_query.T @ w_key @ (content + position).T / math.sqrt(figures.HEAD)
+        score = (content + position) @ w_query.T @ w_key @ (content + position).T / math.sqrt(HEAD)
         torch.testing.assert_close(panel(live, "sum", 6), score - score.mean(-1, keepdim=True))
         torch.testing.assert_close(panel(live, "weights", 6), score.softmax(-1))
 
@@ -83,7 +84,7 @@ def test_the_histogram_counts_all_pairs_and_its_spread_is_that_of_cosines():
     live = figures.random_cosines()
     for width in (8, 384, 1024):
         live.set(width=width)
-        values, edges, _ = live.artists["bars"].get_data()
+        values, edges = (torch.as_tensor(each) for each in live.artists["bars"].get_data()[:2])
         assert values.sum() == pytest.approx(1)
         middle = (edges[1:] + edges[:-1]) / 2
         spread = live.artists["spread"].get_ydata()[0]
@@ -94,13 +95,13 @@ def test_the_histogram_counts_all_pairs_and_its_spread_is_that_of_cosines():
 
 
 def numbers(live, name):
-    return torch.tensor(live.artists[name].get_data(), dtype=torch.float64)
+    return torch.stack([torch.as_tensor(axis, dtype=torch.float64) for axis in live.artists[name].get_data()])
 
 
 def test_what_an_angle_costs_is_1_over_sine_and_its_square():
     live = figures.angle_cost()
     live.set(noise=1.0)
-    curve = dict(zip(*live.artists["error"].get_data()))
+    curve = dict(zip(*numbers(live, "error").tolist()))
     seen = {}
     for angle in (90, 30, 10, 1):
         live.set(angle=angle)
@@ -121,8 +122,8 @@ def test_the_error_of_noisy_scores_is_that_of_noisy_vectors():
     live.set(noise=10.0, angle=5)
     generator = torch.Generator().manual_seed(0)
     wanted = torch.block_diag(*torch.randn(2, 8, 8, generator=generator, dtype=torch.float64))
-    noise = torch.randn(16, figures.WIDTH, generator=generator, dtype=torch.float64) / figures.WIDTH**0.5
-    vectors = torch.cat(spans_at(5, 8, figures.WIDTH, torch.Generator().manual_seed(1)))
+    noise = torch.randn(16, WIDTH, generator=generator, dtype=torch.float64) / WIDTH**0.5
+    vectors = torch.cat(spans_at(5, 8, WIDTH, torch.Generator().manual_seed(1)))
     noisy, matrix = vectors + 0.1 * noise, matrix_for(vectors, wanted)
     error = (noisy @ matrix @ noisy.T - wanted).norm() / wanted.norm()
     assert numbers(live, "now")[1, 1] == pytest.approx(error.item())
@@ -227,8 +228,8 @@ def test_panels_without_names_are_the_four_terms_and_the_switch_names_them():
     assert [live.artists[f"{letter}, name"].get_text() for letter in "ABCD"] == [*"ABCD"]
     live.set(sentence="so it goes so it", named=True)
     tokens = ["so", "it", "goes", "so", "it"]
-    x = word_vectors(tokens, figures.WIDTH)
-    e = sinusoidal(torch.arange(5), figures.WIDTH, dtype=x.dtype)
+    x = word_vectors(tokens, WIDTH)
+    e = sinusoidal(torch.arange(5), WIDTH, dtype=x.dtype)
     terms = four_terms(x, e, *figures.weights())._asdict()
     named = {live.artists[f"{letter}, name"].get_text()[3:]: letter for letter in "ABCD"}
     assert named.keys() == {*figures.NAMES}

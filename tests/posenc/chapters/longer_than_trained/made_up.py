@@ -3,6 +3,7 @@
 import torch
 
 from posenc.chapters.longer_than_trained import figures
+from posenc.chapters.longer_than_trained.judging import ROWS
 
 
 def shares_by_position():
@@ -34,4 +35,4 @@ def worth():
 
 def card():
     rows = {"a": 0.2, "b": 0.9}
-    return figures.card({name: dict.fromkeys(figures.ROWS, share) for name, share in rows.items()})
+    return figures.card({name: dict.fromkeys(ROWS, share) for name, share in rows.items()})

@@ -8,7 +8,9 @@ import torch
 
 from posenc.chapters.longer_than_trained import figures
 from posenc.chapters.longer_than_trained.configuration import rotations
+from posenc.chapters.longer_than_trained.figures.angles import METHODS
 from posenc.chapters.longer_than_trained.judging import MEASURED, ROWS
+from posenc.chapters.longer_than_trained.published import CONFIGURATIONS
 from posenc.rotary import angles
 from posenc.stretching import interpolated, llama3, ntk, yarn
 
@@ -25,7 +27,7 @@ def models():
     return figures.models()
 
 
-@pytest.mark.parametrize("method, scale", list(zip(figures.METHODS, (3, 32, 8, 2, 16, 5, 1))))
+@pytest.mark.parametrize("method, scale", list(zip(METHODS, (3, 32, 8, 2, 16, 5, 1))))
 def test_every_pair_ends_where_its_speed_takes_it(stretching, method, scale):
     live = stretching
     live.set(method=method, scale=scale)
@@ -52,16 +54,16 @@ def test_the_methods_are_those_of_the_subject_module():
         ("YaRN", yarn(ONE, 128, **options)),
         ("llama3", llama3(ONE, 128, **options)),
     ):
-        assert torch.allclose(figures.METHODS[name](ONE, 128, **options), expected), name
-    by_hand = figures.METHODS["LongRoPE"](ONE, 128, **options) / angles(ONE, 128)
+        assert torch.allclose(METHODS[name](ONE, 128, **options), expected), name
+    by_hand = METHODS["LongRoPE"](ONE, 128, **options) / angles(ONE, 128)
     assert set(by_hand.tolist()) == {1.0, 1 / 8} and (by_hand == 1).sum() == 46
 
 
-@pytest.mark.parametrize("model, power", list(zip(figures.CONFIGURATIONS, (18, 9, 17, 14, 16, 12, 15))))
+@pytest.mark.parametrize("model, power", list(zip(CONFIGURATIONS, (18, 9, 17, 14, 16, 12, 15))))
 @pytest.mark.parametrize("own", [True, False])
 def test_every_pair_of_a_model_stands_where_its_configuration_says(models, model, power, own):
     models.set(model=model, power=power, own=own)
-    chosen = rotations(figures.CONFIGURATIONS[model])[0]
+    chosen = rotations(CONFIGURATIONS[model])[0]
     speeds = chosen.speeds if own else chosen.trained_speeds
     drawn = {name: list(map(float, models.artists[name].get_ydata())) for name in ("known", "new")}
     assert sorted(drawn["known"] + drawn["new"], reverse=True) == pytest.approx(

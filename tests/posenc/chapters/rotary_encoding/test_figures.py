@@ -7,6 +7,8 @@ import torch
 
 from posenc.additive import sinusoidal
 from posenc.chapters.rotary_encoding import figures
+from posenc.chapters.rotary_encoding.figures.turning import _between
+from posenc.lesson.drawing import signed
 from posenc.rotary import angles, rotate, to_half_split
 
 
@@ -17,7 +19,7 @@ def test_the_shadow_is_the_dot_product_and_the_length_stays(degrees):
     (_, x), (_, y) = live.artists["copy"].get_data()
     assert (x, y) == pytest.approx((math.cos(math.radians(degrees)), math.sin(math.radians(degrees))))
     assert live.artists["shadow"].get_xdata()[1] == x == live.artists["now"].get_ydata()[0]
-    assert live.artists["readout"].get_text() == f"dot product {figures._signed(x)}, length of the copy 1.00"
+    assert live.artists["readout"].get_text() == f"dot product {signed(x)}, length of the copy 1.00"
 
 
 def test_the_locked_positions_keep_their_difference_within_the_range():
@@ -66,7 +68,7 @@ def test_the_scores_are_those_of_the_arrows(lock):
         )
         score = (query @ key).item()
         assert live.artists[f"{way}, now"].get_data()[1][0] == pytest.approx(score)
-        assert live.artists[f"{way}, score"].get_text() == f"score {figures._signed(score)}"
+        assert live.artists[f"{way}, score"].get_text() == f"score {signed(score)}"
         places, scores = live.artists[f"{way}, scores"].get_data()
         assert list(places) == list(range(3 if lock else 0, m + 1))  # as far as the query has come
         assert scores[-1] == pytest.approx(score)
@@ -91,7 +93,7 @@ def test_the_arrows_are_turned_and_added_to_by_the_modules():
 )
 def test_the_arc_goes_from_query_to_key_the_short_way(q, k):
     q, k = (torch.tensor(v, dtype=torch.float64) for v in (q, k))
-    arc = figures._between(q, k)
+    arc = _between(q, k)
     for end, vector in ((arc[:, 0], q), (arc[:, -1], k)):
         torch.testing.assert_close(end, 0.4 * vector / vector.norm())
     assert (arc[:, 1:] - arc[:, :-1]).norm(dim=0).sum() < 0.4 * math.pi
@@ -297,7 +299,3 @@ def test_every_seed_has_its_dot_at_each_learning_rate():
         assert [line.get_ydata() for line in panel.get_lines()] == [
             pytest.approx(row.tolist()) for row in rows.values()
         ]
-
-
-def test_numbers_have_a_true_minus_and_no_negative_zero():
-    assert [figures._signed(x) for x in (-0.504, -0.001, 1.0)] == ["−0.50", "0.00", "1.00"]

@@ -229,7 +229,3 @@ def test_shares_show_every_seed_of_every_series():
     assert live.png() and "a, b; one, other" in live.alt and "0.25" in live.alt
     table = figures.shares({"a": [torch.ones(1)] * 2}, series={"x": ADDED, "y": TURNED}, chance=0.5)
     assert [line.get_markerfacecolor() for line in table.figure.axes[0].get_lines()[1:3]] == [ADDED, TURNED]
-
-
-def test_numbers_have_a_true_minus_and_no_negative_zero():
-    assert [figures._signed(x) for x in (-0.5, -0.001, 2.0)] == ["−0.50", "0.00", "2.00"]
