@@ -180,7 +180,8 @@ def similarity_by_offset() -> Live:
     moving["readout"] = panel.set_title(" ", loc="left")
 
     def update(offset: int, sines_only: bool) -> None:
-        moving["matrix"].set_array(grams[sines_only][:shown, :shown].where(apart <= offset, torch.nan).numpy())
+        drawn = grams[sines_only][:shown, :shown].where(apart <= offset, torch.nan)
+        moving["matrix"].set_array(drawn.numpy())
         inside = min(offset, shown)
         moving["diagonal"].set_data([0, shown - inside], [inside, shown])
         moving["falling"].set_data(range(1, offset + 1), curve[1 : offset + 1])

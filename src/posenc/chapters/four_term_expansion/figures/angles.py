@@ -56,7 +56,7 @@ def random_cosines() -> Live:
         bars.set_data(values.histc(120, -1, 1) / pairs)
         normal = math.sqrt(width / (2 * math.pi)) * torch.exp(-width * fine.square() / 2)
         expected.set_data(fine, step * normal)
-        spread.set_data([width], [values.std()])
+        spread.set_data([width], [values.std().item()])
         readout.set_text(f"d = {width}: spread {values.std():.4f}, 1/√d = {width**-0.5:.4f}")
 
     return Live(
