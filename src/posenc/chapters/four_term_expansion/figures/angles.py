@@ -53,7 +53,7 @@ def random_cosines() -> Live:
 
     def update(width: int) -> None:
         values = cosine(width)
-        bars.set_data(values.histc(120, -1, 1) / pairs)
+        bars.set_data(values.histc(120, -1, 1).numpy() / pairs)
         normal = math.sqrt(width / (2 * math.pi)) * torch.exp(-width * fine.square() / 2)
         expected.set_data(fine, step * normal)
         spread.set_data([width], [values.std().item()])
