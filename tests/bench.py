@@ -37,6 +37,7 @@ import posenc.chapters
 from courseware import notebooks, solutions
 from posenc.lesson.live import Live
 from posenc.rotary import LAYOUTS, angles, rotate
+from posenc.rotary_tables import rotate_by
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -120,14 +121,16 @@ def moves() -> Iterator[str]:
 
 # --------------------------------------------------------------- rotations
 
-SHAPES = [(1, 32, 4096, 128), (8, 8, 1024, 64), (1, 8, 32768, 64)]
+SHAPES = [(1, 32, 4096, 128), (8, 8, 1024, 64), (1, 8, 32768, 64), (32, 32, 1, 128), (1, 2, 131072, 64)]
 Way = Callable[[], Tensor]
 
 
 def ways(x: Tensor) -> dict[str, Way]:
     """Every way to rotate x (batch, heads, T, d), by name; each keeps what it keeps between layers."""
     theta = angles(torch.arange(x.shape[-2]), x.shape[-1])
+    tables = theta.cos().float(), theta.sin().float()
     found = {f"rotate, {layout}": partial(rotate, x, theta, layout=layout) for layout in LAYOUTS}
+    found |= {f"rotate_by, {layout}": partial(rotate_by, x, *tables, layout=layout) for layout in LAYOUTS}
     for peer in (_llama, _rotary_embedding_torch, _x_transformers):
         try:
             found |= peer(x)
@@ -201,13 +204,15 @@ def rotations(shapes=tuple(SHAPES), dtypes=(torch.float32, torch.bfloat16), roun
             layout: rotate(x[0, 0].double(), angles(torch.arange(shape[-2]), shape[-1]), layout=layout)
             for layout in LAYOUTS
         }
+        ours = {"rotate_by, interleaved"}
+        if shape[0] * shape[1] >= 8 and shape[2] > 1:  # else its angles cost more than its vectors
+            ours |= {"rotate, interleaved"}
         spent = medians({"copy_": lambda: out.copy_(x), "clone": x.clone} | candidates, rounds)
         yield f"{f'rotation of {shape}, {str(dtype)[6:]}':46} × copy_  × clone  largest error"
         for name, way in candidates.items():
             error = (way()[0, 0].double() - exact[name.rpartition(", ")[2]]).abs().max().item()
             clones = spent[name] / spent["clone"]
-            ours = name == "rotate, interleaved" and dtype == torch.float32
-            verdict = judged(clones, 1.5, 2.5) if ours else ""
+            verdict = judged(clones, 1.5, 2.5) if name in ours and dtype == torch.float32 else ""
             yield f"  {name:44} {spent[name] / spent['copy_']:7.1f} {clones:8.2f}  {error:.0e}{verdict}"
 
 

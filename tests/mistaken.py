@@ -420,3 +420,7 @@ HIDING = {
     remembering,
 }
 HIDING |= {first_head_alone, first_token_left_out, from_first, one_speed, short_table}
+HIDING |= {
+    exponents_of_the_whole_head,
+    flipped,
+}  # the other's speeds replace its own; its scale is the first pair's

@@ -90,7 +90,9 @@ def test_without_a_compiler_and_a_peer_the_others_are_measured(capsys, monkeypat
         monkeypatch.setattr(bench, peer, lambda x: {})
     monkeypatch.setattr(bench, "_x_transformers", missing)
     monkeypatch.setattr(torch, "compile", compiler)
-    assert list(bench.ways(torch.ones(1, 1, 2, 4))) == ["rotate, interleaved", "rotate, half_split"]
+    assert list(bench.ways(torch.ones(1, 1, 2, 4))) == [
+        f"{name}, {layout}" for name in ("rotate", "rotate_by") for layout in ("interleaved", "half_split")
+    ]
     said = capsys.readouterr().out
     assert "missing is left out: No module named 'missing'" in said
     assert "compiled is left out: no compiler works here (RuntimeError)" in said

@@ -417,25 +417,42 @@ def test_the_calls_of_a_model_of_transformers_are_written():
     calls = Calls.of(model)
     found = agreement(calls, TOKENS)
     found.check()
-    assert set(found.differences) == {"shift", "far", "steps", "chunks", "padding", "rows", "ragged"}
+    assert set(found.differences) == {
+        "shift",
+        "far",
+        "steps",
+        "chunks",
+        "padding",
+        "rows",
+        "ragged",
+        "behind",
+    }
     assert found.far == 512 - 48
     assert agreement(Calls.of(copy.deepcopy(model).bfloat16()), TOKENS)
 
-    def counts_the_padding(tokens, real, cache):
-        places = torch.arange(real.shape[1])[None, -tokens.shape[1] :]
-        behind = cache is not None and places + 4  # decodes as if the padding were text
-        out = model(
-            tokens,
-            attention_mask=real.long(),
-            past_key_values=cache,
-            use_cache=True,
-            position_ids=(real.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
-            if cache is None
-            else behind,
-        )
-        return out.logits, out.past_key_values
+    def counting(places):
+        """Decodes at the places that this makes of what is real."""
 
-    assert agreement(replace(calls, padded_step=counts_the_padding), TOKENS).disagree == ("ragged",)
+        def step(tokens, real, cache):
+            counted = (real.cumsum(1) - 1).clamp(min=0) if cache is None else places(real)
+            out = model(
+                tokens,
+                attention_mask=real.long(),
+                past_key_values=cache,
+                use_cache=True,
+                position_ids=counted[:, -tokens.shape[1] :],
+            )
+            return out.logits, out.past_key_values
+
+        return agreement(replace(calls, padded_step=step), TOKENS).disagree
+
+    def columns(real):
+        return torch.arange(real.shape[1]).expand(real.shape)
+
+    assert counting(lambda real: real.cumsum(1) - 1) == ()
+    assert counting(lambda real: columns(real) + 4) == ("ragged", "behind")
+    # as if all padding stood in front
+    assert counting(lambda real: columns(real) - real.int().argmax(1, keepdim=True)) == ("behind",)
     with pytest.raises(TypeError, match="causal head"):
         agreement(Calls.of(model.model), TOKENS)
     with pytest.raises(TypeError, match="write its Calls"):
@@ -528,7 +545,7 @@ SINGLE = [mistake for part in PARTS.values() for mistake in part]
 
 @pytest.mark.parametrize("number", range(len(SINGLE)), ids=lambda number: SINGLE[number].__name__)
 def test_a_mistake_is_named(number):
-    head_dim, dtype = (64, 96)[number % 2], (torch.float32, torch.bfloat16)[number // 2 % 2]
+    head_dim, dtype = (64, 96, 128, 256)[number % 4], (torch.float32, torch.bfloat16)[number // 4 % 2]
     how, sentence = judged([SINGLE[number]], random.Random(number), head_dim, dtype)
     assert how == "right", sentence
 

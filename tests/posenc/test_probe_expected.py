@@ -115,6 +115,19 @@ def test_scaling_is_what_the_configuration_says_and_is_missed_where_it_was_dropp
         assert scaled.differs(unscaled)
 
 
+def test_the_other_factors_of_longrope_are_named():
+    """Used for a long text, or for a short one, where the configuration has the others."""
+    _, config = configured("llama", SCALINGS["longrope"])
+    short, long = (Convention.from_config(config, longest=longest) for longest in (2048, 2049))
+    assert short.scaling == "LongRoPE scaling by 4 from 2,048 positions, its short factors"
+    assert convention(short.rotate, 64).differs(long) == f"LongRoPE's short factors, expected {long.scaling}"
+    assert convention(long.rotate, 64, dtype=torch.bfloat16).differs(short) == (
+        f"LongRoPE's long factors, expected {short.scaling}"
+    )
+    neither = Convention(64, speeds=0.9 * short.speeds, length=short.length)
+    assert "LongRoPE's" not in convention(neither.rotate, 64).differs(short)
+
+
 PARTLY_SLOWED = {  # what chapter 5 teaches, as models have it: base, size of a head, settings → the words
     "Llama 3.1": (500_000.0, 128, SCALINGS["llama3"] | {"original_max_position_embeddings": 8192}),
     "Llama 3.2": (
@@ -278,7 +291,8 @@ def test_a_rotation_that_reorders_its_dimensions_is_read(dtype):
 
     found = convention(turned, 32, dtype=dtype)
     assert found.differs(Convention.from_config(config)) == ""
-    assert found.order == (*range(0, 32, 2), *range(1, 32, 2)) and "another order" in repr(found)
+    assert found.order == (*range(0, 32, 2), *range(1, 32, 2))
+    assert "weights are stored for interleaved, what it returns is half-split" in repr(found)
     x = torch.randn(1, 1, 9, 32, generator=torch.Generator().manual_seed(0))
     places = torch.arange(9)
     if dtype == torch.float32:

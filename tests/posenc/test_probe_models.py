@@ -165,8 +165,33 @@ def test_torchs_attention_function_is_read_by_its_plain_path(causal):
     )
 
 
+class InWindows(Plain):
+    """Each query with the three keys around it."""
+
+    def forward(self, tokens):
+        x = self.table(tokens).unflatten(-1, (2, 12))
+        return (
+            (x[..., None, :] * nn.functional.pad(x, (0, 0, 0, 0, 1, 1)).unfold(1, 3, 1).mT)
+            .sum(-1)
+            .softmax(-1)
+        )
+
+
+class StateSpace(nn.Module):
+    """Of transformers, since it has a configuration; no part of it is called attention."""
+
+    config = None
+
+    def forward(self, tokens):
+        raise AssertionError("it ran, which takes minutes")
+
+
 def test_what_cannot_be_read_is_refused_with_what_to_do():
     tokens = torch.arange(6)
+    with pytest.raises(ValueError, match="StateSpace has no attention, .* agreement.Calls.of.model"):
+        scores(StateSpace(), tokens)
+    with pytest.raises(ValueError, match=r"over \(1, 6, 2, 3\), not over 6 .* in windows .*original_full"):
+        scores(InWindows(False), tokens)
     with pytest.raises(ValueError, match=r'fused kernel _scaled.*attn_implementation="eager"'):
         scores(Fused(), tokens)
     with pytest.raises(ValueError, match="no softmax .* was seen in LSTM|no attention"):

@@ -37,8 +37,8 @@ class Calls:
         padded: (tokens, real) → logits. The rows are padded on the left; real is True at their own tokens.
         packed: (tokens, documents) → logits. Texts stand one after the other in one row, which ones documents says:
             0 0 0 1 1. No text may see another.
-        padded_step: (tokens, real, cache) → (logits, cache): the next tokens of rows that were padded on the left;
-            real (B, all so far) is True at their own tokens, in the cache and in these. How a batch is generated.
+        padded_step: (tokens, real, cache) → (logits, cache): the next tokens of rows that were padded, on the left or
+            behind; real (B, all so far) is True at their own tokens, in the cache and in these. How a batch is generated.
         longest: how many positions the model has, where it has a last one.
 
     The course's own model has positions and no cache:
@@ -184,6 +184,7 @@ RUNS = {  # what is compared with the plain run
     "rows": "a batch, and its rows alone",
     "eviction": "one token more after the oldest were dropped, and the same with them hidden",
     "ragged": "two texts of different lengths, padded on the left, and from there one token at a time",
+    "behind": "two texts of different lengths, padded on the right, and from there one token at a time",
 }
 
 
@@ -229,7 +230,8 @@ def agreement(
         "eviction": ("step, evict, hidden", lambda: _eviction(calls, tokens)),
     }
     if calls.padded_step is not None:
-        runs["ragged"] = ("padded_step", lambda: _ragged(calls, tokens, pad))
+        runs["ragged"] = ("padded_step", lambda: _ragged(calls, tokens, pad, 0))
+        runs["behind"] = ("padded_step", lambda: _ragged(calls, tokens, pad, tokens.shape[1] - 8))
     left = math.inf if calls.longest is None else calls.longest - tokens.shape[1]
     far = min(1000, left) if far is None else far
     differences, left_out, errors = {}, {}, {}
@@ -276,30 +278,35 @@ def _fed(calls: Calls, tokens: Tensor, size: int) -> Tensor:
     return torch.cat(parts, dim=1)
 
 
+def _padded(tokens: Tensor, pad: int, place: int) -> tuple[Tensor, Tensor]:
+    """The first row as it is, the second without its last four tokens and padded at this place; and what is real."""
+    rows = tokens[:2].clone()
+    rows[1, place + 4 :], rows[1, place : place + 4] = tokens[1, place:-4], pad
+    real = torch.ones_like(rows, dtype=torch.bool)
+    real[1, place : place + 4] = False
+    return rows, real
+
+
 def _padding(calls: Calls, tokens: Tensor, pad: int) -> float:
-    """The first row as it is, the second without its last four tokens and padded."""
-    rows = tokens[:2].clone()
-    rows[1, 4:], rows[1, :4] = tokens[1, :-4], pad
-    real = torch.ones_like(rows, dtype=torch.bool)
-    real[1, :4] = False
-    got = calls.padded(rows, real)
-    alone = calls.whole(tokens[1:2, :-4])
-    return max(_apart(got[:1], calls.whole(tokens[:1])), _apart(got[1:2, 4:], alone))
+    rows, real = _padded(tokens, pad, 0)
+    return _each_apart(calls, tokens, calls.padded(rows, real), real)
 
 
-def _ragged(calls: Calls, tokens: Tensor, pad: int) -> float:
-    """The rows of `_padding`, of which the last four tokens are fed one at a time."""
-    rows = tokens[:2].clone()
-    rows[1, 4:], rows[1, :4] = tokens[1, :-4], pad
-    real = torch.ones_like(rows, dtype=torch.bool)
-    real[1, :4] = False
+def _ragged(calls: Calls, tokens: Tensor, pad: int, place: int) -> float:
+    """The last four tokens are fed one at a time."""
+    rows, real = _padded(tokens, pad, place)
     cache, got = None, []
     start = rows.shape[1] - 4
     for first, last in [(0, start)] + [(place, place + 1) for place in range(start, rows.shape[1])]:
         logits, cache = calls.padded_step(rows[:, first:last], real[:, :last], cache)
         got.append(logits)
-    got, alone = torch.cat(got, dim=1), calls.whole(tokens[1:2, :-4])
-    return max(_apart(got[:1], calls.whole(tokens[:1])), _apart(got[1:2, 4:], alone))
+    return _each_apart(calls, tokens, torch.cat(got, dim=1), real)
+
+
+def _each_apart(calls: Calls, tokens: Tensor, got: Tensor, real: Tensor) -> float:
+    """Of padded rows from the same rows alone."""
+    first, second = calls.whole(tokens[:1]), calls.whole(tokens[1:2, :-4])
+    return max(_apart(got[:1], first), _apart(got[1:2, real[1].to(got.device)], second))
 
 
 def _packing(calls: Calls, tokens: Tensor) -> float:

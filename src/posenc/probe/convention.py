@@ -40,6 +40,7 @@ class Convention:
         precision: where digits are lost, "float32 angles" or "bfloat16 positions" for example.
         scaling: what slows only some of the pairs, in words; "" for nothing.
         speeds: radians a position of each pair, signed, float64, shape (pairs,).
+        mistaken_for: name → the speeds that a configuration names for other lengths, which `differs` looks for.
         order: where each dimension of the result comes from, for a rotation that puts them in another order; () for
             their own. Where queries and keys both are, no score changes, so `differs` does not look at it.
         depends_on: what else the result depends on, besides the vector and its position.
@@ -62,6 +63,7 @@ class Convention:
     precision: str | None = "float64 angles"
     scaling: str | None = ""
     speeds: Tensor | None = field(default=None, compare=False)
+    mistaken_for: Mapping[str, Tensor] = field(default_factory=dict, compare=False)
     order: tuple[int, ...] = ()
     depends_on: tuple[str, ...] = ()
     besides: str = ""

@@ -111,7 +111,7 @@ def _turned(config: Mapping, rope: Mapping, head_dim: int, layout: str, longest:
     if factor is None and how not in ("default", "proportional"):
         raise ValueError(f"{how} needs a factor")
 
-    scale, length, scaling = 1.0, 1.0, ""
+    scale, length, scaling, others = 1.0, 1.0, "", {}
     speeds = plain = angles(_ONE, size, base=base)
     if how == "linear":
         scale = 1 / factor
@@ -136,9 +136,15 @@ def _turned(config: Mapping, rope: Mapping, head_dim: int, layout: str, longest:
         length = rope.get("attention_factor") or length
     elif how in ("longrope", "su"):
         tables = {"short": rope["short_factor"], "long": rope["long_factor"]}
-        speeds = longrope(_ONE, size, trained_length=before, length=longest, base=base, **tables)
+        both = {"short": before, "long": before + 1}  # up to which length each is used
+        both = {
+            name: longrope(_ONE, size, trained_length=before, length=to, base=base, **tables)
+            for name, to in both.items()
+        }
+        used, other = ("long", "short") if longest > before else ("short", "long")
+        speeds, others = both[used], {f"LongRoPE's {other} factors": both[other]}
         length = rope.get("attention_factor") or longrope_factor(factor, trained_length=before)
-        scaling = scaling_words("LongRoPE", factor, before)
+        scaling = f"{scaling_words('LongRoPE', factor, before)}, its {used} factors"
     elif how == "proportional":
         speeds = p_rope(_ONE, size, share=part, base=base)
         scaling = standing_still((speeds > 0).nonzero().flatten().tolist(), len(speeds))
@@ -154,6 +160,7 @@ def _turned(config: Mapping, rope: Mapping, head_dim: int, layout: str, longest:
         length=float(length),
         scaling=scaling,
         speeds=speeds,
+        mistaken_for=others,
         precision="float32 angles",
     )
 
@@ -230,6 +237,9 @@ def _faster_or_slower(
     plain = expected.direction * angles(_ONE, expected.rotary_dim, base=expected.base)
     if how and _near(own, plain, room):
         return f"{_MISSING}: base {spoken_number(expected.base)} as it is, expected {how}"
+    for name, other in expected.mistaken_for.items():
+        if _near(own, other, room):
+            return f"{name}, expected {how}"
     if not found.scaling and not how and found.base and found.scale == expected.scale:
         return f"base {spoken_number(found.base)}, expected {spoken_number(expected.base)}"
     if not found.scaling and not expected.scaling and found.scale and found.base == expected.base:

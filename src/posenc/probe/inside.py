@@ -64,6 +64,11 @@ def attended(model: nn.Module, tokens: Tensor, *, layer: int = 0, **inputs: Tens
     """
     require_tokens(tokens)
     model = _readable(model)
+    if hasattr(model, "config") and not any("att" in path.lower() for path, _ in model.named_modules()):
+        raise ValueError(  # before it runs: a state space needs minutes and gigabytes without its kernels
+            f"{type(model).__name__} has no attention, so there are no scores and nothing is turned by them; "
+            "agreement(Calls.of(model), tokens) compares its runs with each other"
+        )
     recorder = _Recorder(tokens.shape, layer)
     # torch's attention function takes its plain path: one step after another, so that its softmax passes by
     with _ready(model), recorder, sdpa_kernel(SDPBackend.MATH):
@@ -124,6 +129,7 @@ class _Recorder(TorchDispatchMode):
         super().__init__()
         self.batch, self.length = shape
         self.layer, self.kept, self.products, self.fused = layer, [], (), ""
+        self.others = ()  # the shape of a softmax over something else
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         if function in _PRODUCTS:
@@ -139,6 +145,7 @@ class _Recorder(TorchDispatchMode):
             self.products = first, second
 
     def _softmax(self, logits: Tensor, axis: int) -> None:
+        self.others = tuple(logits.shape)
         if axis not in (-1, logits.ndim - 1) or logits.shape[-2:-1] != (self.length,):
             return
         if logits.ndim == 3 and logits.shape[0] % self.batch == 0 and logits.shape[-1] == self.length:
@@ -159,6 +166,12 @@ class _Recorder(TorchDispatchMode):
                 raise ValueError(
                     f"{name} computes its softmax inside the fused kernel {self.fused}, where nobody can look: load "
                     'it with attn_implementation="eager", or call model.set_attn_implementation("eager")'
+                )
+            if not self.kept and self.others:
+                raise ValueError(
+                    f"the softmax of {name} is over {self.others}, not over {self.length} queries by {self.length} "
+                    "keys: its scores are in windows or blocks, of which no table can be made; load it with full "
+                    'attention where it has that (BigBird: attention_type="original_full")'
                 )
             if not self.kept:
                 raise ValueError(

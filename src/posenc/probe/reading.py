@@ -39,7 +39,7 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     if order.tolist() != sorted(order.tolist()) and torch.equal(
         matrices[0], torch.eye(head_dim).double()[order]
     ):
-        found |= {"order": tuple(order.tolist()), "notes": ("it puts the dimensions in another order",)}
+        found |= {"order": tuple(order.tolist())}
         matrices = matrices[0].mT @ matrices
     away = (matrices - torch.eye(head_dim, dtype=matrices.dtype)).abs().amax(dim=0)  # (out, in)
     dims = (away.amax(dim=1) > NOISE).nonzero().flatten().tolist()
@@ -69,6 +69,8 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     z_b = torch.complex(matrices[:, b, b], matrices[:, b, a])
     layout, numbers = _layout(pairs, head_dim, unknown)
     found |= layout
+    if "order" in found:
+        found["notes"] = (_reordered(found["order"], pairs, found["layout"]),)
     if (z_a - z_b).abs().max() > 0.02 * z_a.abs().max():
         return found | _no_rotation(found, pairs, z_a, z_b, positions, unknown)
     z = (z_a + z_b) / 2  # (P, pairs)
@@ -137,6 +139,16 @@ def _layout(pairs: list[tuple[int, int]], head_dim: int, unknown: dict[str, str]
         shown = ", ".join(map(str, pairs[:3]))
         unknown["layout"] = f"its pairs are {shown}{', …' if len(pairs) > 3 else ''}"
     return found, numbers
+
+
+def _reordered(order: tuple[int, ...], pairs: list[tuple[int, int]], layout: str | None) -> str:
+    """Where pairs stand in what comes out, in words."""
+    place = {dim: where for where, dim in enumerate(order)}
+    after, _ = _layout(sorted(tuple(sorted((place[a], place[b]))) for a, b in pairs), len(order), {})
+    words = "it puts the dimensions in another order"
+    if None in (layout, after["layout"]) or layout == after["layout"]:
+        return words
+    return f"{words}: weights are stored for {_spoken(layout)}, what it returns is {_spoken(after['layout'])}"
 
 
 def departure(turns: Tensor) -> int | None:
