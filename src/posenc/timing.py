@@ -33,8 +33,7 @@ class Timing:
         bytes_moved: what the function has to read and write, if it was given.
         floor: how long a copy takes that moves as many bytes.
         host_bound: the accelerator had to wait for launches, and the waiting is in the samples.
-        clock: of the accelerator when the samples were taken, MHz; None where it cannot be read. Compare
-            figures of one clock: a hot device lowers it.
+        clock: MHz of the accelerator, None where it cannot be read. Compare figures of one clock: heat lowers it.
     """
 
     measurement: Measurement
@@ -121,8 +120,8 @@ def measure(
 ) -> Timing:
     """How long a call takes, once everything is warm and compiled.
 
-    On a CPU the caches stay as the calls leave them; on an accelerator they are flushed before each sample. A
-    sample is one call, but a batch of them where one is too short for the clock.
+    On a CPU the caches stay as the calls leave them, on an accelerator each sample finds them flushed. A sample is one
+    call, or a batch of them where one is too short for the clock.
 
     Args:
         fn: takes nothing and returns the tensors that it computes.
@@ -135,8 +134,7 @@ def measure(
     Raises:
         TypeError: fn cannot be called, or no device is given and it returns no tensor, or tensors on several.
         RuntimeError: fn raises, or this machine or this build of torch has no such device.
-        ValueError: there is no device of that name, fn computes on another one, seconds are not positive,
-            or bytes_moved are fewer than 2.
+        ValueError: no device has that name, fn computes on another, seconds are not positive, bytes_moved below 2.
     """
     if not seconds > 0:
         raise ValueError(f"seconds is {seconds}: give the samples a positive budget")
@@ -163,14 +161,8 @@ def copy_floor(
     """How long a copy takes that moves so many bytes: half of them read, half of them written.
 
     Args:
-        bytes_moved: at least 2.
-        device: where.
+        bytes_moved, device, seconds: as in `measure`, which says too what is raised.
         clone: ask for new memory each time, for which a CPU may have to fetch new pages.
-        seconds: budget for the samples.
-
-    Raises:
-        ValueError: bytes_moved are fewer than 2, or as in `measure`.
-        RuntimeError: as in `measure`.
     """
     _require_bytes(bytes_moved)
     source = torch.zeros(bytes_moved // 2, dtype=torch.uint8, device=_require_device(device))
@@ -210,20 +202,20 @@ def sample_host(
 def sample_stream(fn: Callable[[], object], stream, *, seconds: float = 0.2) -> tuple[int, list[float], bool]:
     """Call after call by the accelerator's own clock.
 
-    The host only queues work, so the clock is read in the queue, before and after each sample. Between the
-    samples, outside of what is timed, the cache is flushed; meanwhile the host can queue the next calls. A host
-    that needs longer for that than the flush takes does not keep ahead: the accelerator waits inside a sample.
+    The host only queues work, so the clock is read in the queue, before and after each sample. Between samples the
+    cache is flushed, which is not timed, and the host can queue the next calls. A host that needs longer for that
+    does not keep ahead: the accelerator waits inside a sample.
 
     Args:
         fn: queues work.
-        stream: has `flush()`, `synchronize()`, and `record()`, which queues a reading of the clock and
-            returns an event; its `elapsed_time(later)` is in ms, its `query()` tells whether it was reached.
+        stream: has `flush()`, `synchronize()`, and `record()`, which queues a reading of the clock and returns an
+            event; its `elapsed_time(later)` is in ms, its `query()` tells whether it was reached.
         seconds: budget, flushes included; at least 5 and at most 1000 samples.
 
     Returns:
-        how many calls a sample has: one, or 2, 4, 8 … where one is too short to be resolved, and all after
-        the first find in the cache what they read; the samples in seconds; and whether most of them had begun
-        before the host was done with queueing, so that they hold its launches.
+        how many calls a sample has: one, or 2, 4, 8 … where one is too short, and all after the first find in the
+        cache what they read; the samples in seconds; and whether most had begun before the host was done with
+        queueing, so that they hold its launches.
     """
 
     def rounds(count: float, calls: int = 1) -> tuple[list[tuple], list[bool]]:
@@ -320,15 +312,11 @@ def last_level_cache() -> int:
 def count_bytes(fn: Callable[[], object]) -> Traffic:
     """What the eager operations of a call read and write, if no cache keeps anything from one to the next.
 
-    A view moves nothing, and neither does memory that is only handed out. An operand counts with the memory
-    it stands in: an axis along which it is expanded counts once, and so does an operand that is given twice.
-    An operation in place reads and writes its tensor; copy_, fill_, zero_ and `out=` only write theirs. A
-    lookup reads as much of its table as it returns. Tensors on the device "meta" are counted without being
-    computed. A function from `torch.compile` counts as it was before.
-
-    Raises:
-        TypeError: fn cannot be called.
-        RuntimeError: fn raises.
+    A view moves nothing, and neither does memory that is only handed out. An operand counts with the memory it stands
+    in: an axis along which it is expanded counts once, and so does an operand that is given twice. An operation in
+    place reads and writes its tensor; copy_, fill_, zero_ and `out=` only write theirs. A lookup reads as much of its
+    table as it returns. Tensors on "meta" are counted without being computed, a function from `torch.compile` as it
+    was before. TypeError where fn cannot be called, RuntimeError where it raises.
     """
     with _Watch() as watch:
         _call(fn)
@@ -338,12 +326,8 @@ def count_bytes(fn: Callable[[], object]) -> Traffic:
 def peak_memory(fn: Callable[[], object]) -> int:
     """The most bytes of new tensors that a call holds at one moment, its results included.
 
-    Counted from the tensors' storages after each eager operation, on any device, "meta" too. What an
-    operation needs for itself while it runs, and what the allocator rounds up, is not in it.
-
-    Raises:
-        TypeError: fn cannot be called.
-        RuntimeError: fn raises.
+    Counted from the tensors' storages after each eager operation, on any device, "meta" too. What an operation needs
+    for itself while it runs, and what the allocator rounds up, is not in it. It raises as `count_bytes` does.
     """
     with _Watch() as watch:
         _call(fn)
