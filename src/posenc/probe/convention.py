@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from posenc.probe.matrices import Asked, Rotate
+from posenc.probe.precision import recipe
 from posenc.probe.reading import departing, departure, nothing_read, read_matrices
 from posenc.probe.speeds import SCALES, spoken_number
 
@@ -273,6 +274,8 @@ def convention(
             if departs and departs >= 64:
                 near = positions < departs
                 read = read_matrices(matrices[near], positions[near], head_dim)
+                if lost := _lost_everywhere(read, matrices, positions):
+                    read["precision"], departs = lost, None
             if departs:
                 besides.append(departing(turns, departs))
     found["besides"] = "; ".join(besides)
@@ -282,3 +285,13 @@ def convention(
         read["precision"] = read["precision"].replace(f"{probe.results} tables", f"{probe.results} results")
     unknown.update(read.pop("unknown", {}))
     return Convention(**(found | read))
+
+
+def _lost_everywhere(read: dict, matrices: Tensor, positions: Tensor) -> str | None:
+    """What loses the digits of all positions, where the near ones have told how they turn; None if nothing does."""
+    if read["base"] is None or "order" in read or 2 * len(read["pairs"]) != read["rotary_dim"]:
+        return None
+    a, b = torch.tensor(read["pairs"]).T
+    z = torch.complex(matrices[:, a, a], matrices[:, b, a])
+    how = recipe(z, positions, read["speeds"], read["offset"] or 0, read["scale"])
+    return how[0] if how else None
