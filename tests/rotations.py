@@ -156,10 +156,7 @@ def cached(s, positions):
 # ---- whole rotations: name → (maker, layout, precision)
 
 INTERLEAVED, HALVES = "interleaved", "half_split"
-_TURNS = {
-    INTERLEAVED: [by_complex, by_stack, by_slices, by_matrix],
-    HALVES: [by_halves, by_chunks],
-}
+_TURNS = {INTERLEAVED: [by_complex, by_stack, by_slices, by_matrix], HALVES: [by_halves, by_chunks]}
 
 
 def _partial(turn, tables):

@@ -134,11 +134,7 @@ def test_kerple_falls_with_the_logarithm():
 
 @pytest.mark.parametrize(
     "build",
-    [
-        lambda: partial(alibi, heads=2),
-        lambda: T5(2, buckets=8, max_distance=16),
-        lambda: Kerple(2),
-    ],
+    [lambda: partial(alibi, heads=2), lambda: T5(2, buckets=8, max_distance=16), lambda: Kerple(2)],
     ids=["alibi", "t5", "kerple"],
 )
 def test_a_bias_is_a_hook_of_the_transformer_alone_and_in_an_ensemble(build):

@@ -12,15 +12,7 @@ from torch.utils.benchmark import Compare, Measurement, TaskSpec
 from posenc import timing
 from posenc.chapters.what_it_costs.simulated import SimulatedStream
 from posenc.rotary import angles, rotate
-from posenc.timing import (
-    Timing,
-    copy_floor,
-    count_bytes,
-    measure,
-    peak_memory,
-    sample_host,
-    sample_stream,
-)
+from posenc.timing import Timing, copy_floor, count_bytes, measure, peak_memory, sample_host, sample_stream
 
 # ------------------------------------------------------------- the loop on an accelerator, and wrong ones
 
@@ -107,12 +99,7 @@ def synchronised_after_each(fn, stream):
 
 def complaint(loop):
     """What is wrong with what a loop reads off a kernel of 40 µs, or an empty string."""
-    for kernel in (
-        {},
-        {"warm": 20e-6},
-        {"compiling": 1.0, "slow_calls": 3},
-        {"every": 7, "delay": 1e-3},
-    ):
+    for kernel in ({}, {"warm": 20e-6}, {"compiling": 1.0, "slow_calls": 3}, {"every": 7, "delay": 1e-3}):
         stream = SimulatedStream()
         try:
             times = loop(stream.kernel(40e-6, **kernel), stream)

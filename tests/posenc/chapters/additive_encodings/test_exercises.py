@@ -219,11 +219,7 @@ PLANTED = [
         "every number is 2",
     ),
     ("sinusoid", lambda p, d, b: torch.zeros(len(p), d).double(), "not sine and cosine of p / base^(2i/d)"),
-    (
-        "sinusoid",
-        lambda p, d, b: right_sinusoid(p, d, b, dtype=torch.float32),
-        "wrong at position 1,000,000",
-    ),
+    ("sinusoid", lambda p, d, b: right_sinusoid(p, d, b, dtype=torch.float32), "wrong at position 1,000,000"),
     ("sinusoid", lambda *a: right_sinusoid(*a).float().double(), "rounded to float32 on the way"),
     ("places_between", lambda m, n: -read_offset(m, n), "it goes from there to here"),
     ("places_between", lambda m, n: abs(read_offset(m, n)), "backwards it loses the sign"),
