@@ -127,9 +127,7 @@ def markdown(source: str) -> str:
     """HTML of a cell's Markdown; the pictures that it names are in it."""
     source = SENTENCE.sub(lambda sentence: "" if re.search(ASKS, sentence[0]) else sentence[0], source)
     renderer = Renderer(escape=False, embed_images=True, path=str(ROOT))
-    html = MarkdownWithMath(renderer=renderer).render(source)
-    html = html.replace("<th></th>", "<td></td>")  # what is empty is no heading
-    return html.replace("<table>", f"{WIDE}<table>").replace("</table>", "</table></div>")
+    return MarkdownWithMath(renderer=renderer).render(source)
 
 
 def figures(notebook: NotebookNode, numbers: Iterable[int]) -> Iterator[Live]:
@@ -192,8 +190,9 @@ def moves(cell: NotebookNode) -> bool:
 
 
 def folded(cell: NotebookNode) -> bool:
-    """Whether a page shows the cell's code only when it is asked for: of a figure, of machinery, or long."""
-    shows = any("image/png" in output.get("data", {}) for output in cell.outputs)
+    """Whether a page shows the cell's code only when it is asked for: of a figure, of a prediction, of machinery, or long."""
+    data = [output.get("data", {}) for output in cell.outputs]
+    shows = any("image/png" in each or 'class="prediction"' in each.get("text/html", "") for each in data)
     hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
     exercise = "exercise" in cell.metadata.get("tags", ())
     return not exercise and (shows or hidden or not cell.outputs or cell.source.count("\n") >= LINES)
@@ -262,7 +261,9 @@ def page(notebook: NotebookNode, **resources: object) -> str:
         "style": style(),
         "script": (PAGE / "page.js").read_text(encoding="utf-8"),
     }
-    return exporter.from_notebook_node(prepared(notebook), resources)[0]
+    html = exporter.from_notebook_node(prepared(notebook), resources)[0]
+    html = re.sub("<th[^>]*></th>", "<td></td>", html)  # what is empty is no heading
+    return re.sub("<table>.*?</table>", rf"{WIDE}\g<0></div>", html, flags=re.DOTALL)
 
 
 def style() -> str:

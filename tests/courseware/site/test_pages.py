@@ -135,8 +135,14 @@ def test_markdown_needs_no_script():
     assert pages.markdown("[it](TEACHING.md), [there](https://example.org/a.md)").count("<a ") == 1
     assert html.count("<math") == 2 and "$" not in html and "<msup>" in html
     assert 'src="data:image/png;base64,' in pages.markdown("![A picture.](README.png)")
-    table = pages.markdown("| | query |\n|---|---|\n| dog | 1 |")
-    assert table.count("<th") == 2 and "<th>query</th>" in table, "<thead>; an empty corner is no heading"
+
+
+def test_tables_scroll_and_an_empty_corner_of_one_is_no_heading():
+    table = v4.new_markdown_cell("| | query |\n|---|---|\n| dog | 1 |")
+    data = {"text/html": '<table><tr><th scope="col"></th><th>key</th></tr></table><table class="a"></table>'}
+    html = a_page(table, v4.new_code_cell("t", outputs=[v4.new_output("display_data", data=data)]))
+    assert html.count(f"{pages.WIDE}<table>") == 2 and '</table></div><table class="a">' in html
+    assert re.findall("<th[ >].*?</th>", html) == ["<th>query</th>", "<th>key</th>"]
 
 
 @pytest.mark.parametrize(
@@ -207,6 +213,8 @@ def test_code_is_folded_where_it_is_long_or_machinery_or_makes_a_figure():
     assert pages.folded(cell("a", jupyter={"source_hidden": True}))
     assert not pages.folded(cell("def a():\n    raise NotImplementedError", tags=["exercise"], output=False))
     assert pages.folded(picture_cell(example()))
+    asked, answered = guess_cells("Which?", ["a", "b"], "a", since={})
+    assert pages.folded(asked) and not pages.folded(answered)
     html = a_page(picture_cell(example(), id="abc"), cell("1 < 2"))
     assert re.search('<details class="code">.*?live.*?</details>', html, re.DOTALL)
     assert html.count('<details class="code">') == 1
