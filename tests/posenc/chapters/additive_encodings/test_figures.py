@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from matplotlib.text import Text
 
 from posenc.additive import binary, shift_matrix, sinusoidal
 from posenc.chapters.additive_encodings import figures
@@ -111,12 +110,6 @@ def test_the_dashed_lines_lead_from_the_tip_to_the_waves():
     assert x[0] == pytest.approx(x[1])  # plumb
 
 
-def test_five_hands_come_round_within_the_dotted_line():
-    live = figures.clock_and_waves()
-    live.png()
-    assert (live.artists["wavelengths"].get_ydata() <= 100).sum() == 5
-
-
 def test_every_hand_ends_where_the_matrix_sends_it():
     live = figures.all_hands()
     live.set(position=20, offset=-9)
@@ -165,17 +158,14 @@ def test_the_readout_of_the_amplitude_counts_tokens():
         names = torch.cdist(sums.flatten(0, 1), tokens).argmin(-1).unflatten(0, (40, 24))
         share = (names == torch.arange(40)[:, None]).double().mean().item()
         assert list(live.artists["now"].get_ydata()) == [pytest.approx(share), 1]
-        for name, found in zip(
-            ("before", "after"), live.artists["now"].get_ydata()
-        ):  # the curves end at the dots
+        for name, found in zip(("before", "after"), live.artists["now"].get_ydata()):
             x, y = live.artists[name].get_data()
-            assert (x[-1], y[-1]) == pytest.approx((live.artists["now"].get_xdata()[0], found))
+            assert (x[-1], y[-1]) == pytest.approx((live.artists["now"].get_xdata()[0], found))  # the dot
         words = live.artists["readout"].get_text()
         assert words == f"found {share:.0%}, and 100% after the matrix"
         assert live.artists["sum"].get_ydata().tolist() == sums[0, 5, :12].tolist()
-        assert live.artists["restored"].get_ydata().tolist() == pytest.approx(
-            tokens[0, :12].tolist(), abs=1e-9
-        )
+        restored = live.artists["restored"].get_ydata().tolist()
+        assert restored == pytest.approx(tokens[0, :12].tolist(), abs=1e-9)
 
 
 @pytest.mark.slow
@@ -196,19 +186,3 @@ def test_the_amplitude_map_fills_cell_by_cell():
     assert live.artists["1, 3"].get_text() == "0.75\n0.50 to 1.00"
     assert live.artists["3, 30"].get_text() == "0.25\n0.20 to 0.30"
     assert live.png() != empty
-
-
-def test_the_drawing_names_the_three_places():
-    drawing = figures.where_encodings_act()
-    assert drawing.png() and not drawing.controls
-    words = " ".join(text.get_text() for text in drawing.figure.findobj(Text))
-    for part in (
-        "token x",
-        "query",
-        "key",
-        "value",
-        "added to the embedding",
-        "a turn of query and key",
-        "added to the score",
-    ):
-        assert part in words

@@ -9,7 +9,7 @@ import torch
 from posenc.chapters.longer_than_trained import figures
 from posenc.chapters.longer_than_trained.configuration import rotations
 from posenc.chapters.longer_than_trained.figures.angles import METHODS
-from posenc.chapters.longer_than_trained.judging import MEASURED, ROWS
+from posenc.chapters.longer_than_trained.judging import ROWS
 from posenc.chapters.longer_than_trained.published import CONFIGURATIONS
 from posenc.rotary import angles
 from posenc.stretching import interpolated, llama3, ntk, yarn
@@ -138,7 +138,6 @@ def test_the_needle_figure_reads_the_measured_shares():
         task: {"none": torch.rand(3, 4), "rotary": torch.rand(3, 4)} for task in ("recall", "the newest")
     }
     live = figures.needles(found, [4, 8, 16, 100], guessing={"recall": 1 / 12, "the newest": 0.5})
-    assert live.sweep() > 0
     for place in range(4):
         live.set(place=place)
         for task, curves in found.items():
@@ -148,24 +147,7 @@ def test_the_needle_figure_reads_the_measured_shares():
                 assert live.artists[f"{task}, {name}, end"].get_text() == f"{name} {means[-1]:.2f}"
 
 
-def test_dots_and_shares_draw_what_they_are_given():
-    values = {"a": [torch.tensor([0.1, 0.2]), torch.tensor([0.3, 0.4])], "b": [torch.ones(2), torch.zeros(2)]}
-    live = figures.dots(values, series=["first", "second"])
-    first, second = live.figure.axes[0].lines
-    assert first.get_ydata() == pytest.approx([0.1, 0.2, 1, 1])
-    assert second.get_ydata() == pytest.approx([0.3, 0.4, 0, 0])
-    shares = torch.rand(3, 61)
-    live = figures.shares_by_position({"rotary": shares})
-    (panel,) = live.figure.axes
-    assert len(panel.lines) == 3
-    assert panel.lines[1].get_ydata()[0] == pytest.approx(shares[1, :8].mean().item(), rel=1e-5)
-
-
-def test_the_card_shows_the_judged_rows_above_the_known_ones():
+def test_a_change_without_end_has_its_sign():
     row = {column: index / 10 for index, column in enumerate(ROWS)} | {"moved by 100": math.inf}
-    live = figures.card({"mine": row})
-    exact, shares = live.figure.axes[:2]
-    assert [label.get_text() for label in exact.get_yticklabels()] == ["mine", *MEASURED]
+    exact = figures.card({"mine": row}).figure.axes[0]
     assert [text.get_text() for text in exact.texts[:2]] == ["0.00", "∞"]
-    assert [text.get_text() for text in shares.texts[:6]] == [f"{index / 10:.2f}" for index in range(2, 8)]
-    assert len(shares.texts) == 6 * (1 + len(MEASURED))

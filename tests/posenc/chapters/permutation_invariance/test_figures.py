@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from matplotlib.text import Text
 
 from posenc import text
 from posenc.chapters.permutation_invariance import figures
@@ -100,9 +99,8 @@ def test_threads_join_each_word_to_itself():
 def test_rows_travel_with_their_words_and_columns_too():
     live = figures.permutation()
     live.set(shuffle=0)
-    typed = {
-        name: torch.tensor(live.artists[name].get_array()[:6]) for name in ("words", "weights", "outputs")
-    }
+    names = ("words", "weights", "outputs")
+    typed = {name: torch.tensor(live.artists[name].get_array()[:6]) for name in names}
     live.set(shuffle=5)
     p = shuffled(6, 5, keep_last=False)
     for name, before in typed.items():
@@ -122,9 +120,8 @@ def test_two_of_four_stay_when_all_words_are_shuffled():
         widths = [live.artists[f"bar {n}"].get_width() for n in range(4)]
         assert [width > 0.01 for width in widths] == moved
         assert [width > 1e-12 for width in widths] == moved
-        assert [live.artists[f"number {n}"].get_text() for n in range(4)] == [
-            f"{width:.2f}" for width in widths
-        ]
+        written = [live.artists[f"number {n}"].get_text() for n in range(4)]
+        assert written == [f"{width:.2f}" for width in widths]
 
 
 @pytest.mark.parametrize("length", [2, 3, 6, 12])
@@ -155,14 +152,7 @@ def numbers(live, layer):
 def test_an_exchange_travels_from_layer_to_layer_to_the_last_token_under_a_mask():
     live = figures.layers_and_mask()
     live.png()
-    assert [live.artists[f"word {n}"].get_text() for n in range(6)] == [
-        "the",
-        "man",
-        "bit",
-        "the",
-        "dog",
-        ".",
-    ]
+    assert [live.artists[f"word {n}"].get_text() for n in range(6)] == "the man bit the dog .".split()
     assert [shown != "0.00" for shown in numbers(live, 1)[:6]] == [False, True, True, True, True, False]
     assert numbers(live, 2) == [""] * 7
     live.set(layers=2)
@@ -172,10 +162,3 @@ def test_an_exchange_travels_from_layer_to_layer_to_the_last_token_under_a_mask(
     live.set(mask="none", layers=4)
     assert {shown for layer in (1, 2, 3, 4) for shown in numbers(live, layer)[:6]} == {"0.00"}
     assert not live.artists["discs"].get_sizes().any()
-
-
-def test_the_drawing_names_its_parts():
-    drawing = figures.attention_drawing()
-    assert drawing.png() and not drawing.controls
-    words = {text.get_text() for text in drawing.figure.findobj(Text)}
-    assert {"query 2", "key 0", "value 1", "output 2", "weighted sum"} <= words

@@ -11,7 +11,6 @@ from pictures import load
 from posenc.axes import section_axes, text_and_images
 from posenc.chapters.two_dimensions import figures
 from posenc.chapters.two_dimensions.picture import KINDS, SIDE, drawn, scene
-from posenc.lesson.palette import ADDED, TURNED
 from posenc.rotary import angles
 
 made_up = load(Path(__file__).with_name("made_up.py"))
@@ -38,10 +37,8 @@ def test_near_in_the_count_are_the_patches_before_and_after(row, column, expecte
     assert {(int(r), int(c)) for r, c in zip(rows, columns)} == expected
     for frame in ("chosen", "on the map"):
         assert live.artists[frame].get_xy() == (column - 0.5, row - 0.5)
-    assert (
-        live.artists["number"].get_text()
-        == f"patch ({row}, {column}): number {12 * row + column} in the count"
-    )
+    number = live.artists["number"].get_text()
+    assert number == f"patch ({row}, {column}): number {12 * row + column} in the count"
 
 
 def test_the_map_holds_the_mean_cosine():
@@ -55,11 +52,10 @@ def test_the_map_holds_the_mean_cosine():
 
 
 def lit(live, name):
-    """The patches that are not covered, and which columns are white."""
+    """The patches that are not covered, and how many columns are white."""
     cover = live.artists[name].get_array()
-    return {*zip(*(axis.tolist() for axis in np.nonzero(cover[..., 3] < 0.3)))}, (cover[..., 0] == 1).all(
-        0
-    ).sum()
+    open_ = {*zip(*(axis.tolist() for axis in np.nonzero(cover[..., 3] < 0.3)))}
+    return open_, (cover[..., 0] == 1).all(0).sum()
 
 
 def test_the_light_follows_the_weights_and_the_width():
@@ -161,10 +157,8 @@ def test_the_three_coordinates_are_those_of_the_module(before, rows, columns):
         assert numbers.get_paths() == [figures._number(number) for number in written[line]]
         assert numbers.get_offsets().tolist() == [[token, line + 1] for token in range(len(places))]
     on = before + rows * columns
-    assert (
-        live.artists["title"].get_text()
-        == f"the text goes on at {before + max(rows, columns)}, in place {on}"
-    )
+    title = live.artists["title"].get_text()
+    assert title == f"the text goes on at {before + max(rows, columns)}, in place {on}"
     words = [live.artists[f"word {number}"] for number in range(8)]
     tokens = {word.get_position()[0] for word in words if word.get_text() != " "}
     assert tokens == {*range(before), *range(on, on + 4)}
@@ -197,11 +191,8 @@ def test_pairs_have_the_colour_of_their_axis_and_their_wavelengths(order, sizes,
         assert shown.tolist() == wavelengths[axes == axis].tolist()
         assert len({colours[pair] for pair in pairs}) == 1
     assert len(set(colours)) == 3
-    assert (
-        live.artists["title"]
-        .get_text()
-        .endswith(f"24 columns to the right turn the fastest of the columns' pairs by {turned}")
-    )
+    title = live.artists["title"].get_text()
+    assert title == f"24 columns to the right turn the fastest of the columns' pairs by {turned}"
     live.set(columns=48)
     assert live.artists["limit"].get_ydata() == [48, 48]
 
@@ -211,21 +202,3 @@ def test_with_one_coordinate_all_pairs_turn_with_it():
     live.png()
     assert len(live.artists["time"].get_data()[0]) == 64 and not len(live.artists["column"].get_data()[0])
     assert live.artists["title"].get_text() == "all 64 pairs turn with the one coordinate that there is"
-
-
-def test_shares_show_every_seed_of_every_series():
-    right = {
-        "a": [torch.tensor([0.1, 0.2]), torch.tensor([0.9])],
-        "b": [torch.tensor([0.3, 0.4]), torch.tensor([1.0])],
-    }
-    live = figures.shares(right, series={"one": TURNED, "other": TURNED}, chance=0.25)
-    panel = live.figure.axes[0]
-    chance, one, other = panel.get_lines()[:3]
-    assert chance.get_ydata() == [0.25, 0.25]
-    assert list(one.get_ydata()) == pytest.approx([0.1, 0.2, 0.3, 0.4])
-    assert list(other.get_ydata()) == pytest.approx([0.9, 1.0])
-    assert all(a < b for a, b in zip(one.get_xdata()[::2], other.get_xdata()))
-    assert one.get_markerfacecolor() == TURNED != other.get_markerfacecolor()
-    assert live.png() and "a, b; one, other" in live.alt and "0.25" in live.alt
-    table = figures.shares({"a": [torch.ones(1)] * 2}, series={"x": ADDED, "y": TURNED}, chance=0.5)
-    assert [line.get_markerfacecolor() for line in table.figure.axes[0].get_lines()[1:3]] == [ADDED, TURNED]

@@ -87,8 +87,7 @@ def rounding_errors(positions: Tensor, errors: Mapping[str, Tensor]) -> Live:
     panel.set(xlim=(0, positions[-1].item()), ylim=(1e-4, 2))
     panel.minorticks_off()
     for (name, error), marker, colour in zip(errors.items(), ".x", (TURNED, "black")):
-        seen = error > 0
-        panel.plot(positions[seen], error[seen], marker, color=colour, markersize=4, label=name)
+        panel.plot(positions, error, marker, color=colour, markersize=4, label=name)
     panel.set_xlabel("position of the query")
     panel.set_ylabel("mean error of a score")
     panel.legend(loc="upper left")
