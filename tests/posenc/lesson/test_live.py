@@ -127,12 +127,6 @@ def test_a_move_back_gives_the_same_bytes():
     assert live.png() == before
 
 
-def test_artists_are_reachable_by_name():
-    live = heat_map()
-    live.set(turn=2)
-    assert live.artists["title"].get_text() == "turned by 2"
-
-
 def test_nothing_is_drawn_before_it_is_asked_for():
     calls = []
     live = dot(lambda line, level: calls.append(level), level=slider("level", 0, 3))
@@ -159,13 +153,6 @@ def test_set_moves_several_controls_and_draws_once():
     live.png()
     live.set(a=2, b=3)
     assert seen == [(0, 0), (2, 3)]
-
-
-def test_a_control_moved_by_hand_moves_the_figure():
-    live = dot(height, level=slider("level", 0, 9))
-    before = live.png()
-    live.controls["level"].value = 5
-    assert live.png() != before
 
 
 def test_set_refuses_an_unknown_name_and_lists_the_known_ones():
@@ -741,14 +728,15 @@ def test_a_notebook_stores_the_picture_and_after_watch_the_last_one():
 # A learner's words
 
 
-@pytest.mark.parametrize("word", ["$\\frac", "$\\frac$", "狗", "a_b^c", "\\", "{", "%", "", "🐕"])
-def test_any_word_may_be_a_label(word):
-    live = heat_map(words=["plain", word, "man"])
+def test_any_word_may_be_a_label():
+    words = ["$\\frac", "$\\frac$", "狗", "a_b^c", "\\", "{", "%", "", "🐕"]
+    live = heat_map(words=words)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         live.png()
-        live.artists["title"].set_text(word)
-        live.redraw()
+        for word in words:
+            live.artists["title"].set_text(word)
+            live.redraw()
 
 
 def test_a_dollar_sign_stays_one():
