@@ -1,5 +1,6 @@
 """Grade one submission with nbgrader, its code in a kernel behind a sandbox. Needs nbgrader, so `grade` forks into it."""
 
+import functools
 import json
 import os
 import re
@@ -8,11 +9,11 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import psutil
+import zmq.asyncio
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
@@ -27,6 +28,8 @@ from courseware.dependencies import needed_cells, untrained_cells
 from courseware.install import VENV
 
 ROOM = 10_000_000  # bytes that stay free on the disk; with less nothing that fails is the student's fault
+LONGEST = 10_000_000  # bytes of a message of the kernel; after a longer one its connection is closed
+IDLE = 4  # times its processor time is how long a cell may take by the clock
 STUDENT = "submission"  # to nbgrader every student is called this, each in a gradebook of its own
 
 
@@ -34,8 +37,8 @@ STUDENT = "submission"  # to nbgrader every student is called this, each in a gr
 class Limits:
     """What one submission may take."""
 
-    cell_seconds: int = 30
-    seconds: int = 300
+    cell_seconds: int = 30  # of a processor
+    seconds: int = 600  # by the clock
     gigabytes: float = 2.0
     processes: int = 100
 
@@ -57,41 +60,58 @@ class Trouble(Exception):
     """The grader's or the machine's. It says nothing about the submission, so there is no mark."""
 
 
-class RunNeeded(Execute):
-    """Runs only what the answers need, and lets a word on stderr, such as a warning, cost nothing.
+@dataclass
+class Run:
+    """What the runs of one submission know of each other, as nbgrader makes all that runs anew for each."""
 
-    nbgrader makes one of these for each run, so what concerns all runs of the submission is the class's.
-    """
-
-    everything = False  # all that stands above the last answer, but no training
-    left_out: ClassVar[
-        dict[int, str]
-    ] = {}  # cells that ended the kernel, or could not be interrupted, and why
+    everything: bool = False  # all that stands above the last answer, but no training
+    left_out: dict[int, str] = field(default_factory=dict)  # cells that ended the kernel, and the like, and why
     at: int | None = None  # the cell that runs; none before and after
+    stuck: bool = False  # a cell ran longer than it may
 
-    def preprocess(self, nb, resources):
-        graded = [number for number, cell in enumerate(nb.cells) if is_grade(cell) or is_solution(cell)]
-        self.needed = needed_cells(nb.cells, graded)
-        if RunNeeded.everything:
-            self.needed |= {number for number in untrained_cells(nb.cells) if number < max(graded)}
-        done = super().preprocess(nb, resources)
-        RunNeeded.at = None
-        return done
 
-    def preprocess_cell(self, cell, resources, index):
-        if index in RunNeeded.left_out:
-            cell.outputs = [
-                new_output("error", ename="Ended", evalue=RunNeeded.left_out[index], traceback=[])
-            ]
-        elif index in self.needed:
-            RunNeeded.at = index
-            return super().preprocess_cell(cell, resources, index)
-        return cell, resources
+def runs_needed(run: Run, limits: Limits, watch: "Watch") -> type[Execute]:
+    """What executes a submission: only what the answers need, and of what a cell puts out only that it raised."""
 
-    def on_cell_executed(self, **kwargs):
-        super().on_cell_executed(**kwargs)
-        cell = kwargs["cell"]
-        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+    class RunNeeded(Execute):
+        def create_kernel_manager(self):
+            manager, context = super().create_kernel_manager(), zmq.asyncio.Context()
+            context.setsockopt(zmq.MAXMSGSIZE, LONGEST)
+            context.setsockopt(zmq.RCVHWM, 10)  # messages that wait here; the others do in the kernel's own memory
+            manager.client = functools.partial(manager.client, context=context)
+            return manager
+
+        def preprocess(self, nb, resources):
+            graded = [number for number, cell in enumerate(nb.cells) if is_grade(cell) or is_solution(cell)]
+            self.needed = needed_cells(nb.cells, graded)
+            if run.everything:
+                self.needed |= {number for number in untrained_cells(nb.cells) if number < max(graded)}
+            done = super().preprocess(nb, resources)
+            run.at = None
+            return done
+
+        def preprocess_cell(self, cell, resources, index):
+            if index in run.left_out:
+                cell.outputs = [new_output("error", ename="Ended", evalue=run.left_out[index], traceback=[])]
+            elif index in self.needed:
+                run.at = index
+                self.start, run.stuck = (watch.used, time.monotonic()), False
+                return super().preprocess_cell(cell, resources, index)
+            return cell, resources
+
+        async def _async_handle_timeout(self, timeout, cell=None):
+            """Asked every second. What counts is processor time, so that a busy machine takes nobody's points."""
+            used, since = self.start
+            if watch.used - used < limits.cell_seconds and time.monotonic() - since < IDLE * limits.cell_seconds:
+                return None
+            run.stuck = True
+            return await super()._async_handle_timeout(timeout, cell)
+
+        def process_message(self, msg, cell, cell_index):
+            """What is printed or shown is dropped. Whether the cell raised stands in the kernel's reply."""
+            return super().process_message(msg, cell, cell_index) if msg["msg_type"] == "status" else None
+
+    return RunNeeded
 
 
 class Watch(threading.Thread):
@@ -101,6 +121,7 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self.limits, self.folder, self.reason, self.late, self.full = limits, folder, "", False, False
         self.done, self.peak = threading.Event(), 0
+        self.used = 0.0  # seconds of the processors
 
     def run(self) -> None:
         end, parent = time.monotonic() + self.limits.seconds, os.getppid()
@@ -109,6 +130,7 @@ class Watch(threading.Thread):
             if os.getppid() != parent:  # killed: end as well, and all that was started
                 workplace.end_below()
                 os._exit(1)
+            self.used = sum(map(_seconds, processes))
             memory = sum(map(_memory, processes))
             if memory > self.limits.gigabytes * 1e9:  # pages that several share count for each: look closer
                 memory = sum(map(_own_memory, processes))
@@ -134,6 +156,14 @@ def _memory(process: psutil.Process) -> int:
         return process.memory_info().rss
     except psutil.Error:
         return 0
+
+
+def _seconds(process: psutil.Process) -> float:
+    """Of all processors, with those of its children that have ended."""
+    try:
+        return sum(process.cpu_times()[:4])
+    except psutil.Error:
+        return 0.0
 
 
 def _own_memory(process: psutil.Process) -> int:
@@ -164,14 +194,14 @@ def autograde(place: Place, name: str, limits: Limits) -> dict:
 
     Where nbgrader fails or no kernel starts, Trouble is raised.
     """
-    api = NbGraderAPI(config=_settings(place, limits))
-    watch = Watch(limits, place.own)
+    watch, run = Watch(limits, place.own), Run()
+    api = NbGraderAPI(config=_settings(place, limits, runs_needed(run, limits, watch)))
     watch.start()
-    found = _run(api, name, watch)
+    found = _run(api, name, place, watch, run)
     if found["raised"]:
-        RunNeeded.everything = True
+        run.everything = True
         with suppress(Trouble):
-            found = max(found, _run(api, name, watch), key=_points)
+            found = max(found, _run(api, name, place, watch, run), key=_points)
     watch.done.set()
     return found | {"memory": watch.peak}
 
@@ -180,31 +210,34 @@ def _points(found: dict) -> float:
     return sum(got for got, _ in found["marks"].values())
 
 
-def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
+def _run(api: NbGraderAPI, name: str, place: Place, watch: Watch, run: Run) -> dict:
     """Run and mark it. A cell that ends the kernel or cannot be interrupted is left out the next time.
 
     What breaks the kernel in another way may have come from outside once; the second time it is the submission's.
     """
     broken = 0
     while True:
-        fresh(watch.folder / "run")
-        RunNeeded.at, watch.reason = None, ""
+        fresh(place.own / "run")
+        run.at, run.stuck, watch.reason = None, False, ""
         done = api.autograde(name, STUDENT)
         if watch.full:
             raise Trouble(f"less than {ROOM // 1_000_000} MB were free in {tempfile.gettempdir()}")
         if done["success"] or watch.late:
             break
-        log, at = f"{done.get('log')}{done.get('error')}", RunNeeded.at
-        if at is None:
+        log = f"{done.get('log')}{done.get('error')}"
+        if run.at is None:
             lines = [line.strip() for line in log.splitlines() if "Error" in line and "Traceback" not in line]
             raise Trouble(lines[-1][:200] if lines else "nbgrader failed")
-        broken += not (watch.reason or re.search("Kernel died|DeadKernelError|CellTimeoutError", log))
+        died = re.search("Kernel died|DeadKernelError", log)
+        if not (watch.reason or died or run.stuck):
+            broken += 1
         if broken > 1:
             watch.reason = "its code broke the kernel in which it ran, twice"
             break
         stuck = f"it ran longer than {watch.limits.cell_seconds} s and could not be interrupted"
+        lost = "its code broke the connection to its kernel, as does output of more than 10 MB at once"
         crashed = "its code ended or crashed the kernel"
-        RunNeeded.left_out[at] = watch.reason or (stuck if "CellTimeoutError" in log else crashed)
+        run.left_out[run.at] = watch.reason or (crashed if died else stuck if run.stuck else lost)
     found = {
         "marks": {},
         "notes": {},
@@ -219,8 +252,8 @@ def _run(api: NbGraderAPI, name: str, watch: Watch) -> dict:
             for grade in gradebook.find_submission_notebook(name, name, STUDENT).grades:
                 found["marks"][grade.name][0] = grade.score
     if not found["reason"]:
-        path = Path(api.coursedir.root) / "autograded" / STUDENT / name / f"{name}.ipynb"
-        _tell(found, json.loads(path.read_text(encoding="utf-8"))["cells"])
+        path = place.course / "autograded" / STUDENT / name / f"{name}.ipynb"
+        _tell(found, json.loads(path.read_text(encoding="utf-8"))["cells"], place)
     return found
 
 
@@ -231,7 +264,7 @@ def fresh(run: Path) -> None:
     run.mkdir()
 
 
-def _settings(place: Place, limits: Limits) -> Config:
+def _settings(place: Place, limits: Limits, execute: type[Execute]) -> Config:
     """nbgrader's settings, and the kernel behind the sandbox instead of the plain one."""
     kernel = {
         "own": str(place.own),
@@ -261,20 +294,18 @@ def _settings(place: Place, limits: Limits) -> Config:
     os.environ["JUPYTER_PATH"] = f"{place.course / 'data'}:{VENV}/share/jupyter"
     settings = configuration(place.course)
     settings.ClearOutput.enabled = True
-    steps = [RunNeeded if step is Execute else step for step in Autograde().autograde_preprocessors]
+    steps = [execute if step is Execute else step for step in Autograde().autograde_preprocessors]
     settings.Autograde.autograde_preprocessors = steps
-    settings.RunNeeded.timeout = limits.cell_seconds
-    settings.RunNeeded.error_on_timeout = {
-        "ename": "CellTimeoutError",
-        "evalue": f"it ran longer than {limits.cell_seconds} s",
-        "traceback": [],
-    }
+    settings.RunNeeded.timeout = 1
+    settings.RunNeeded.iopub_timeout = 10
+    late = {"ename": "CellTimeoutError", "evalue": f"it ran longer than {limits.cell_seconds} s", "traceback": []}
+    settings.RunNeeded.error_on_timeout = late
     settings.ConnectionFileMixin.transport = "ipc"  # files, since the kernel may have no network
     settings.ConnectionFileMixin.connection_file = str(place.own / "run" / "kernel.json")
     return settings
 
 
-def _tell(found: dict, cells: list[dict]) -> None:
+def _tell(found: dict, cells: list[dict], place: Place) -> None:
     """Note for each check that failed why, what was answered, and whether the answer raised."""
     answers: dict = {}
     for cell in cells:
@@ -289,10 +320,19 @@ def _tell(found: dict, cells: list[dict]) -> None:
             told = ": ".join(filter(None, [error["ename"], error["evalue"].strip()]))
             judged = error["ename"] in ("AssertionError", "Ended", "CellTimeoutError")
             found["raised"] |= not judged or ": it raised " in told
-            plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error["traceback"]))
-            found["shown"][role["grade_id"]] = [source[:20_000], plain[-10_000:]]
-            first = (error["evalue"] if judged and error["evalue"] else told).strip().partition("\n")[0][:200]
-            found["notes"][role["grade_id"]] = first.removeprefix(f"{name}: ")
+            trace = _plain("\n".join(error["traceback"]), place)
+            found["shown"][role["grade_id"]] = [source[:20_000], trace[-10_000:]]
+            first = _plain(error["evalue"] if judged and error["evalue"] else told, place).strip().partition("\n")[0]
+            found["notes"][role["grade_id"]] = first.removeprefix(f"{name}: ")[:200]
+
+
+def _plain(text: str, place: Place) -> str:
+    """Without colours, the grader's folders and the lines that mark hidden tests."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    text = re.sub(r"^.*### (BEGIN|END) HIDDEN TESTS\n?", "", text, flags=re.MULTILINE)
+    for folder in (f"{place.own}/work", *place.show):
+        text = text.replace(f"{folder}/", "")
+    return text
 
 
 def run(place: Place, name: str, limits: Limits) -> dict:

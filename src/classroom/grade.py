@@ -19,6 +19,7 @@ import json
 import multiprocessing
 import multiprocessing.connection
 import os
+import resource
 import shutil
 import signal
 import stat
@@ -39,6 +40,8 @@ from classroom.release import CLASSROOM, ROOT, ClassroomError
 from classroom.submissions import BIGGEST, MOST, Submission, find_submissions
 from courseware import install, notebooks
 
+READING = 300  # seconds of a processor for what reads a submission and writes its result, and bytes of memory
+MEMORY = 2_000_000_000
 FIRST_USER = 50_000  # as root, submissions run under the user numbers from here on
 
 
@@ -46,7 +49,7 @@ FIRST_USER = 50_000  # as root, submissions run under the user numbers from here
 
 
 def tidy(notebook: NotebookNode, released: NotebookNode) -> None:
-    """Give each cell the role that it was released with, and no other metadata, whatever the submission says.
+    """Give each cell the role that it was released with, no other metadata and no outputs, whatever the submission says.
 
     Of a cell that was duplicated the last keeps its role, as it is the last that counts when all are run. A check
     that is missing is put at the end.
@@ -60,6 +63,10 @@ def tidy(notebook: NotebookNode, released: NotebookNode) -> None:
         claimed = cell.metadata.get("nbgrader", {})
         role = roles.pop(claimed.get("grade_id"), None) if isinstance(claimed, dict) else None
         cell.metadata = nbformat.from_dict({"nbgrader": role} if role else {})
+        cell.pop("attachments", None)
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    notebook.metadata = copy.deepcopy(released.metadata)
     for cell in released.cells:
         if cell.metadata.get("nbgrader", {}).get("grade_id") in roles and cell.metadata.nbgrader.get("grade"):
             notebook.cells.append(copy.deepcopy(cell))
@@ -109,8 +116,8 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
 
 def copy_course(folder: Path) -> None:
     """The package as a submission finds it: without the worked solutions, in source and compiled, open to all users."""
-    leave = shutil.ignore_patterns("worked.py", "__pycache__")
-    shutil.copytree(ROOT / "src" / "posenc", folder / "posenc", ignore=leave, copy_function=shutil.copyfile)
+    leave = shutil.ignore_patterns("worked.*")  # with their times, so that what is compiled already stays so
+    shutil.copytree(ROOT / "src" / "posenc", folder / "posenc", ignore=leave)
     compileall.compile_dir(folder, quiet=2)
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -218,7 +225,10 @@ class Grader:
                     try:
                         found = json.loads((base / f"{number}.json").read_text())
                     except (OSError, ValueError):
-                        found = no_mark(self.points, "its grader died")
+                        if process.exitcode == -signal.SIGXCPU:
+                            found = failure(self.points, f"reading it takes more than {READING} s of a processor")
+                        else:
+                            found = no_mark(self.points, "its grader died")
                     yield submission, self._keep(submission, found, start)
                     workplace.remove(kernels / str(number), base / str(number))
         finally:
@@ -229,6 +239,8 @@ class Grader:
         """In a process of its own: grade, and leave the result as JSON."""
         from classroom import autograde
 
+        for what, most in ((resource.RLIMIT_CPU, READING), (resource.RLIMIT_DATA, MEMORY)):
+            resource.setrlimit(what, (most, resource.getrlimit(what)[1]))
         try:
             if submission.trouble:
                 raise OSError(submission.trouble)
@@ -305,7 +317,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--classroom", type=Path, default=CLASSROOM)
     parser.add_argument("--workers", type=_count, default=os.cpu_count())
     parser.add_argument("--cell-seconds", type=int, default=30)
-    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--gigabytes", type=float, default=2.0)
     given = parser.parse_args(arguments)
     try:
@@ -319,66 +331,78 @@ def main(arguments: list[str]) -> None:
 
 def grade(given: argparse.Namespace, scratch: Path) -> None:
     """Grade what is left, and write the marks of all."""
-    from tqdm import tqdm
-
     from classroom.autograde import Limits
 
-    path = release.chapter(given.chapter)
-    folder, handed_in = Path(given.folder).resolve(), None
-    if not given.folder or not folder.exists():
-        raise ClassroomError(
-            f"FROM is the folder of the submissions, or Moodle's or Canvas's zip; there is no {given.folder!r}."
-        )
-    classroom = given.classroom.resolve()
+    path, classroom = release.chapter(given.chapter), given.classroom.resolve()
     source = classroom / "source" / path.stem / path.name
+    submissions, handed_in, lines = _handed_in(given.folder, path.stem, scratch / "unpacked")
     if not source.exists():
         release.assignment(path, classroom)
-    if folder.is_file():
-        handed_in = platforms.unpack(folder, scratch / "unpacked")
-        folder = scratch / "unpacked"
-    submissions, lines = find_submissions(folder, path.stem)
-    if handed_in:
-        lines = [*handed_in.lines, *lines]
-        submissions = [_as_unpacked(submission, handed_in) for submission in submissions]
-    if not submissions:
-        raise ClassroomError(f"{given.folder} holds no submission: neither a notebook nor a folder.")
     limits = Limits(cell_seconds=given.cell_seconds, seconds=given.seconds, gigabytes=given.gigabytes)
-    graded = classroom / "graded" / path.stem
     template = new_template(source, scratch / "template")
-    grader = Grader(source, template, graded, limits)
+    grader = Grader(source, template, classroom / "graded" / path.stem, limits)
     print(kept_from(grader.isolated))
-    results = {submission.student: grader.done(submission) for submission in submissions}
-    left = [submission for submission in submissions if results[submission.student] is None]
-    if len(left) < len(submissions):
-        print(
-            f"{len(submissions) - len(left)} of {len(submissions)} were graded before and have not changed."
-        )
-    bar = tqdm(total=len(submissions), initial=len(submissions) - len(left), unit="submission")
-    with bar, closing(grader.grade(left, workers=given.workers)) as results_as_they_come:
-        for submission, result in results_as_they_come:  # closed, it ends what is still running
-            results[submission.student] = result
-            line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
-            tqdm.write(line.rstrip())
-            bar.update()
-    by_hand = write_gradebook(graded / "gradebook.db", template, results)
-    status = {key: student.status for key, student in handed_in.students.items()} if handed_in else {}
-    write_marks(graded / "marks.csv", results, isolated=grader.isolated, status=status)
-    (graded / "feedback").mkdir(exist_ok=True)
-    for student, result in results.items():
-        notebooks.write(graded / "feedback" / f"{student}.html", page(student, path.stem, result))
-    if handed_in:
-        lines += platforms.write_back(handed_in, graded, path.stem, results)
-    for line in lines:
-        print(line)
-    if by_hand:
-        print(f"{by_hand} points or comments given by hand in the gradebook were kept")
-    print(f"marks     {graded / 'marks.csv'}\nfeedback  {graded / 'feedback'}")
+    results = _results(grader, submissions, given.workers)
+    _write(grader, results, handed_in, lines)
     unmarked = [student for student, result in results.items() if "trouble" in result]
     if unmarked:
         raise ClassroomError(
             f"{len(unmarked)} have no mark, and it is not their fault (marks.csv says why): {', '.join(unmarked[:10])}"
             f"{' …' if len(unmarked) > 10 else ''}. The same command tries them again."
         )
+
+
+def _handed_in(given: str, name: str, unpacked: Path):
+    """The submissions of a folder or zip, what the platform says of them, and lines on what is not graded."""
+    folder, handed_in = Path(given).resolve(), None
+    if not given or not folder.exists():
+        raise ClassroomError(
+            f"FROM is the folder of the submissions, or Moodle's or Canvas's zip; there is no {given!r}."
+        )
+    if folder.is_file():
+        handed_in, folder = platforms.unpack(folder, unpacked), unpacked
+    submissions, lines = find_submissions(folder, name)
+    if handed_in:
+        lines = [*handed_in.lines, *lines]
+        submissions = [_as_unpacked(submission, handed_in) for submission in submissions]
+    if not submissions:
+        raise ClassroomError(f"{given} holds no submission: neither a notebook nor a folder.")
+    return submissions, handed_in, lines
+
+
+def _results(grader: Grader, submissions: list[Submission], workers: int) -> dict[str, dict]:
+    """student → result, of an earlier run or a new one."""
+    from tqdm import tqdm
+
+    results = {submission.student: grader.done(submission) for submission in submissions}
+    left = [submission for submission in submissions if results[submission.student] is None]
+    done = len(submissions) - len(left)
+    if done:
+        print(f"{done} of {len(submissions)} were graded before and have not changed.")
+    bar = tqdm(total=len(submissions), initial=done, unit="submission")
+    with bar, closing(grader.grade(left, workers=workers)) as as_they_come:  # closed, it ends what is still running
+        for submission, result in as_they_come:
+            results[submission.student] = result
+            line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
+            tqdm.write(line.rstrip())
+            bar.update()
+    return results
+
+
+def _write(grader: Grader, results: dict[str, dict], handed_in: platforms.HandedIn | None, lines: list[str]):
+    """The marks of all as a gradebook, a table, pages, and as the platform takes them; and print the lines."""
+    graded, name = grader.graded, grader.name
+    by_hand = write_gradebook(graded / "gradebook.db", grader.template, results)
+    status = {key: student.status for key, student in handed_in.students.items()} if handed_in else {}
+    write_marks(graded / "marks.csv", results, isolated=grader.isolated, status=status)
+    (graded / "feedback").mkdir(exist_ok=True)
+    for student, result in results.items():
+        notebooks.write(graded / "feedback" / f"{student}.html", page(student, name, result))
+    if handed_in:
+        lines = [*lines, *platforms.write_back(handed_in, graded, name, results)]
+    if by_hand:
+        lines = [*lines, f"{by_hand} points or comments given by hand in the gradebook were kept"]
+    print(*lines, f"marks     {graded / 'marks.csv'}", f"feedback  {graded / 'feedback'}", sep="\n")
 
 
 def _as_unpacked(submission: Submission, handed_in: platforms.HandedIn) -> Submission:

@@ -28,12 +28,13 @@ from nbformat import NotebookNode, from_dict
 from courseware import notebooks, solutions
 from courseware.dependencies import used
 from courseware.tally import FOLDED
-from posenc.lesson.exercises import HANDED_OUT
 
 ROOT = Path(__file__).resolve().parents[2]
 HIDDEN = Path(__file__).with_name("hidden")
 CLASSROOM = ROOT / "classroom"
 LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
+MORE = "  # grading adds hidden tests, so ✓ is not yet the points"
+HANDED_OUT = "worked_solutions"  # as posenc.lesson.exercises calls it, without which grading starts faster: no torch
 STUB = 'raise NotImplementedError("your turn")'
 
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""
@@ -107,7 +108,7 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
             cell.metadata.nbgrader = _role(name, solution=True)
         elif "check" in tags:
             own = f'{name} = use("{name}", {name}, handed_out=True)'
-            cell.source = f'check("{name}", {name}){_hidden_region(name, tests[name])}\n{own}'
+            cell.source = f'check("{name}", {name}){MORE}{_hidden_region(name, tests[name])}\n{own}'
             cell.metadata.nbgrader = _role(f"check_{name}", grade=True, locked=True, points=points)
     for cell in source.cells:
         cell.metadata.pop(FOLDED, None)  # an exercise of the laboratory is seen like one of the lesson

@@ -2,8 +2,8 @@
 
 The grader stays outside. Inside there is nothing but what is named here: the system's programs and libraries, the
 environment and the course's package, all read-only, and no network or other processes. Memory that no process would be
-held to account for, keyrings and namespaces of its own are refused. The folder that the code works in is in memory and
-as large as `disk` allows. Whatever was started ends with it. Started as root, it is an ordinary user of its own besides.
+held to account for, keyrings and namespaces of its own are refused. All that the code can write is in memory and as large as
+`disk` allows: the sockets of its kernel are made out here and handed in. Whatever was started ends with it. Started as root, it is an ordinary user of its own besides.
 
 Only the standard library, since it runs under the course's Python before anything else.
 """
@@ -15,6 +15,7 @@ import pathlib
 import platform
 import resource
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -28,9 +29,20 @@ SPACES = {
     False: ["--unshare-all", "--cap-drop", "ALL"],
 }
 # Not -m ipykernel_launcher, which a file of that name in the work folder would be.
-LAUNCH = (
-    "import sys; del sys.path[0]; from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
-)
+LAUNCH = """
+import sys
+del sys.path[0]
+import zmq
+from ipykernel.kernelapp import launch_new_instance
+
+def bind(socket, address, bind=zmq.Socket.bind):
+    if address in SOCKETS:
+        socket.setsockopt(zmq.USE_FD, SOCKETS[address])
+    return bind(socket, address)
+
+zmq.Socket.bind = bind
+launch_new_instance()
+"""
 HOW = (
     "bubblewrap does not work here{}, and without it a submission could read and change what you can. Install it "
     "(Debian and Ubuntu: sudo apt install bubblewrap), or grade in a container that holds nothing else and say so: "
@@ -42,17 +54,17 @@ HOW = (
 REFUSED = {
     "x86_64": (
         0xC000003E,
-        {"add_key": 248, "request_key": 249, "keyctl": 250, "memfd_create": 319, "unshare": 272},
+        {"add_key": 248, "request_key": 249, "keyctl": 250, "memfd_create": 319, "unshare": 272}
+        | {"shmget": 29, "msgget": 68},
     ),
     "aarch64": (
         0xC00000B7,
-        {"add_key": 217, "request_key": 218, "keyctl": 219, "memfd_create": 279, "unshare": 97},
+        {"add_key": 217, "request_key": 218, "keyctl": 219, "memfd_create": 279, "unshare": 97}
+        | {"shmget": 194, "msgget": 186},
     ),
 }
-EVERYWHERE = {
-    "clone3": 435,
-    "memfd_secret": 447,
-}  # without clone3 the C library uses clone, which can be looked into
+# Without clone3 the C library uses clone, which can be looked into; io_uring would make calls that nobody looks into.
+EVERYWHERE = {"io_uring_setup": 425, "clone3": 435, "memfd_secret": 447}
 CLONE = {"x86_64": 56, "aarch64": 220}
 NEW_USER = 0x10000000  # the flag of clone for a user namespace
 
@@ -79,7 +91,7 @@ def bubblewrap(own: str, show: list[str], disk: int) -> list[str]:
     """The start of a command line that isolates what follows it.
 
     Args:
-        own: the submission's folder: `work` and `home` are copied into memory, `run` is shared with the grader.
+        own: the submission's folder, seen as `given`: `work` and `home` are copied from there into memory.
         show: folders that are there as well, read-only.
         disk: bytes that fit into the work folder, and as many into home and the folders for temporary files.
     """
@@ -101,8 +113,7 @@ def bubblewrap(own: str, show: list[str], disk: int) -> list[str]:
     command += ["--ro-bind", own, f"{own}/given"]
     for folder in ("work", "home", "tmp"):
         command += ["--perms", "0777", "--size", str(disk), "--tmpfs", f"{own}/{folder}"]
-    command += ["--bind", f"{own}/run", f"{own}/run", "--remount-ro", "/dev", "--remount-ro", "/"]
-    return [*command, "--chdir", f"{own}/work"]
+    return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", f"{own}/work"]
 
 
 def missing() -> str:
@@ -139,6 +150,7 @@ def limit(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000_000, 100_000_000))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, 2 * (resource.getrlimit(resource.RLIMIT_CPU)[1],))  # not the grader's
 
 
 def give(folder: str, number: int) -> None:
@@ -169,10 +181,30 @@ def become(settings: dict, program: list[str]) -> None:
     os.execvpe(command[0], command, settings["environment"] | folders)
 
 
+def listening(connection: dict) -> dict[str, int]:
+    """The sockets of a kernel, each with what it is bound to and its number in this process and those after it."""
+    sockets = {}
+    for name, number in connection.items():
+        if name.endswith("_port"):
+            address = f"{connection['ip']}-{number}"
+            made = socket.socket(socket.AF_UNIX)
+            made.bind(address)
+            made.listen(100)
+            os.set_inheritable(made.fileno(), True)
+            sockets[f"ipc://{address}"] = made.detach()
+    return sockets
+
+
 def main(settings: str, connection: str, *more: str) -> None:
     with open(settings) as file:
         wanted = json.load(file)
-    become(wanted, [wanted["python"], "-c", LAUNCH, "-f", connection, *more])
+    sockets = {}
+    if wanted["isolated"]:
+        with open(connection) as file:
+            sockets = listening(json.load(file))
+        connection = connection.replace(wanted["own"], f"{wanted['own']}/given")
+    launch = f"SOCKETS = {sockets}\n{LAUNCH}"
+    become(wanted, [wanted["python"], "-c", launch, "-f", connection, *more])
 
 
 if __name__ == "__main__":

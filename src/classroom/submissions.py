@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from classroom.release import ClassroomError
-from posenc.lesson.exercises import HANDED_OUT
+from classroom.release import HANDED_OUT, ClassroomError
 
 BIGGEST = 20_000_000  # bytes of a submitted notebook or of the files beside it
 MOST = 5_000  # files and folders, or cells
@@ -28,11 +27,11 @@ class Submission:
     trouble: str = ""  # of the machine
 
     def files(self) -> Iterator[tuple[str, Path]]:
-        """(name, path) of the files that go with the notebook; a module of worked functions never does."""
+        """(name, path) of the files that go with the notebook; worked functions and a copy of the course never do."""
         for path in self.beside if self.notebook else ():
             if path != self.notebook and path.is_relative_to(self.notebook.parent):
                 inside = path.relative_to(self.notebook.parent)
-                if HANDED_OUT not in {part.partition(".")[0] for part in inside.parts}:
+                if not {HANDED_OUT, "posenc"} & {part.partition(".")[0] for part in inside.parts}:
                     yield str(inside), path
 
     def fingerprint(self) -> str:

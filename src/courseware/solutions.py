@@ -7,11 +7,11 @@ import copy
 import importlib
 import inspect
 import re
+from collections.abc import Callable
 
 from nbformat import NotebookNode, v4
 
 from courseware.index import TAG as INDEX
-from posenc.lesson.exercises import find
 
 HINTS, WORKED = "hints", "worked"  # the tags of the two kinds of cells
 TITLE = "## Worked solutions"
@@ -24,7 +24,7 @@ def with_solutions(notebook: NotebookNode) -> NotebookNode:
         KeyError: it has an exercise that the chapter's module does not know.
     """
     cells, solutions, name, heading = [], [], "", ""
-    _register(notebook)
+    find = _registered(notebook)
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", ())
         if {HINTS, WORKED} & {*tags}:
@@ -62,18 +62,20 @@ def solved(notebook: NotebookNode) -> NotebookNode:
 
 def source(notebook: NotebookNode, name: str) -> str:
     """The worked function of an exercise, as it is written."""
-    _register(notebook)
-    return inspect.getsource(find(name).worked).rstrip()
+    return inspect.getsource(_registered(notebook)(name).worked).rstrip()
 
 
-def _register(notebook: NotebookNode) -> None:
-    """Import the exercises of the chapter, as its notebook does."""
+def _registered(notebook: NotebookNode) -> Callable:
+    """Import the exercises of the chapter, as its notebook does; returns what finds one by its name."""
+    from posenc.lesson.exercises import find  # with torch, which reading a notebook does not need
+
     for cell in notebook.cells:
         if cell.cell_type == "code":
             for chapter in re.findall(
                 r"^from (posenc\.chapters\.\w+) import .*\bexercises\b", cell.source, re.MULTILINE
             ):
                 importlib.import_module(f"{chapter}.exercises")
+    return find
 
 
 def _cell(name: str, tag: str, text: str) -> NotebookNode:

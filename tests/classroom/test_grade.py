@@ -5,6 +5,7 @@ import csv
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from courseware.solutions import solved
 closed_in = grade._closed
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = ROOT / "notebooks" / "01_permutation_invariance.ipynb"
-CELL_SECONDS = 5  # for cells that take none, or for ever
+CELL_SECONDS = 2  # of a processor, for cells that take none, or for ever
 LAST_STOP = ["--cell-seconds", "1200", "--seconds", "12000"]
 
 
@@ -45,6 +46,7 @@ def table(classroom):
 
 # ------------------------------------------- the proven list, of a small assignment
 
+JUNK = "def a():\n    get_ipython().kernel.iopub_socket.send_multipart([b'<IDS|MSG>', *6 * [b'junk']])\n    return 1"
 # Who answers b rightly, and a like this, gets the one point of b or all three, and where points are missing this reason.
 ANSWERS = {
     "right": (assignment.RIGHT["a"], 3, ""),
@@ -61,6 +63,7 @@ ANSWERS = {
         f"a: it ran longer than {CELL_SECONDS} s and could not be interrupted",
     ),
     "failing import": ("import no_such_module\n" + assignment.RIGHT["a"], 1, "a: ModuleNotFoundError"),
+    "failing helper": ("from helper import a", 1, "a: ZeroDivisionError"),
     "syntax error": ("def a():\n    return (1", 1, "a: SyntaxError"),
     "exit": ("import os\ndef a():\n    os._exit(0)", 1, "a: its code ended or crashed the kernel"),
     "memory": (
@@ -68,11 +71,15 @@ ANSWERS = {
         1,
         "a: MemoryError",
     ),
-    "folder in place of the connection": (
-        "def a():\n    import os\n    os.remove('../run/kernel.json')\n    os.mkdir('../run/kernel.json')\n    os._exit(0)",
+    "broken connection": (JUNK, 1, "a: its code broke the connection to its kernel"),
+    "much at once": (
+        "def a():\n    from IPython.display import display\n"
+        "    display({'text/plain': 'x' * 20_000_000}, raw=True)\n    return 1",
         1,
-        "a: its code ended or crashed the kernel",
+        "a: its code broke the connection to its kernel",
     ),
+    "a number in between": ("def a():\n    import sys\n    sys.displayhook(0.5)\n    return 1", 3, ""),
+    "sleeper": ("def a():\n    import time\n    time.sleep(7200)", 1, f"a: it ran longer than {CELL_SECONDS} s"),
     "forks": (
         "def a():\n    import os, time\n    for _ in range(150):\n        os.fork() or time.sleep(600)\n"
         "    time.sleep(600)",
@@ -81,14 +88,13 @@ ANSWERS = {
     ),
     "own launcher": (assignment.RIGHT["a"], 3, ""),
     "list filled by the way": ("def a():\n    return filled[0]()", 3, ""),
-    "name in a stray cell": ("def a():\n    return globals()['one']()", 3, ""),
     "own helper module": ("from helper import a", 3, ""),
+    "old copy of the course": ("import posenc\n" + assignment.RIGHT["a"], 3, ""),
     "worked solutions imported": (
         "from worked_solutions import a",
         1,
         "a: ModuleNotFoundError: No module named 'worked_solutions'",
     ),
-    "worked solutions in a package": ("from worked_solutions.all import a", 1, "a: ModuleNotFoundError"),
     "peek": (
         "def a():\n    raise ValueError('hidden test seen' if 'assert a()' in In[-1] else 'no')",
         1,
@@ -104,14 +110,16 @@ ANSWERS = {
 }
 BESIDE = {
     "own helper module": "helper.py",
+    "failing helper": "helper.py",
     "own launcher": "ipykernel_launcher.py",
+    "old copy of the course": "posenc/__init__.py",
     "worked solutions imported": "worked_solutions.py",
-    "worked solutions in a package": "worked_solutions/all.py",
 }
 OTHERS = {
     "deleted check": (3, ""),
     "edited check": (1, "a: AssertionError"),
     "duplicated cell": (3, ""),
+    "broken connection twice": (0, "its code broke the kernel in which it ran, twice"),
     "not a notebook": (0, "it is not a notebook that can be read"),
     "empty folder": (0, f"there is no notebook {CHAPTER.name} in the folder"),
 }
@@ -127,7 +135,6 @@ def submit(folder):
         for word, place in (("CLASSROOM", folder.parent / "classroom"), ("FROM", folder)):
             source = source.replace(word, str(place))
         made[name] = assignment.notebook(a=source, b=b)
-    made["name in a stray cell"].cells.insert(0, nbformat.v4.new_code_cell("def one():\n    return 1"))
     for source in ("_ = [filled.append(f) for f in (lambda: 1,)]", "filled = []"):
         made["list filled by the way"].cells.insert(0, nbformat.v4.new_code_cell(source))
     made["deleted check"] = assignment.notebook(**assignment.RIGHT)
@@ -136,13 +143,15 @@ def submit(folder):
     cell(edited, "check_a").source = "print('✓ a')"
     cell(edited, "check_a").metadata.tags = ["skip-execution"]
     cell(edited, "check_b").metadata.nbgrader.points = 100
+    made["broken connection twice"] = assignment.notebook(a=JUNK, b=JUNK.replace("def a", "def b"))
     made["duplicated cell"] = twice = assignment.notebook(**assignment.RIGHT)
     first = copy.deepcopy(cell(twice, "a")) | {"source": ANSWERS["wrong"][0], "id": "pasted"}
     twice.cells.insert(0, nbformat.from_dict(first))
     for name, notebook in made.items():
         if beside := BESIDE.get(name):
             (folder / name / beside).parent.mkdir(parents=True)
-            (folder / name / beside).write_text(assignment.RIGHT["a"])
+            fails = name in ("failing helper", "own launcher", "old copy of the course")
+            (folder / name / beside).write_text("1 / 0" if fails else assignment.RIGHT["a"])
             nbformat.write(notebook, folder / name / "renamed by the student.ipynb")
         else:
             nbformat.write(notebook, folder / f"{name}.ipynb")
@@ -219,6 +228,8 @@ def test_everyone_gets_a_page(graded):
     assert "return 2" in (pages / "wrong.html").read_text()
     assert "return 1" not in (pages / "wrong.html").read_text(), "the page tells the answer"
     assert "link.ipynb is neither a notebook nor a folder" in printed
+    helper = (pages / "failing helper.html").read_text()
+    assert "File helper.py" in helper and str(base) not in helper and str(ROOT) not in helper
 
 
 @pytest.mark.slow
@@ -362,7 +373,10 @@ def test_metadata_is_what_was_released():
     submitted = roles("one", "one", "mine", "two")
     submitted.cells[2].metadata.nbgrader.points = 100
     submitted.cells[4].metadata.nbgrader = "rubbish"
+    submitted.cells[1].outputs = [nbformat.v4.new_output("stream", text="much")]
+    submitted.metadata.kernelspec = {"name": "another"}
     grade.tidy(submitted, roles("one", "two"))
+    assert submitted.metadata == {} and submitted.cells[1].outputs == []
     assert [each.metadata for each in submitted.cells] == [
         {},
         {},
@@ -451,6 +465,34 @@ def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest,
     submission = Submission("ann", notebook)
     with pytest.raises(ClassroomError, match=reason):
         grade.lay_out(submission, tmp_path / "base", tmp_path / "kernels", 0, template)
+
+
+HOSTILE = {
+    "memory": (
+        "RLIMIT_DATA",
+        '{"cells": [], "metadata": {"a": [' + "{}," * 100_000 + '{}]}, "nbformat": 4, "nbformat_minor": 5}',
+        "it is not a notebook that can be read: MemoryError",
+    ),
+    "time": ("RLIMIT_CPU", "{}", "reading it takes more than 1 s of a processor"),
+}
+
+
+@pytest.mark.parametrize(("limited", "text", "reason"), HOSTILE.values(), ids=HOSTILE)
+def test_a_submission_that_takes_too_much_to_read_gets_its_0(tmp_path, template, monkeypatch, limited, text, reason):
+    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
+    source.write_text("1"), notebook.write_text(text)
+    monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
+    monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(install, "PYTHON", sys.executable)
+    grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=600))
+    if limited == "RLIMIT_CPU":
+        monkeypatch.setattr(grade, "READING", 1)
+        monkeypatch.setattr(grade.nbformat, "reads", lambda *_, **__: any(iter(int, 1)))
+    else:
+        held = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        monkeypatch.setattr(grade, "MEMORY", held + 10_000_000)
+    ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)
+    assert result["marks"] == {"check_one": [0.0, 1.0]} and reason in result["reason"]
 
 
 def test_a_result_counts_until_submission_or_assignment_change(tmp_path, template):

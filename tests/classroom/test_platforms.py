@@ -386,6 +386,13 @@ def test_a_worksheet_inside_the_zip_is_taken_too(tmp_path):
     assert table[1][2:5] == ["zoe@example.org", "Submitted for grading - 3 hours late", "3.5"]
 
 
+def test_a_formula_in_what_students_choose_is_none_in_the_worksheet(tmp_path):
+    sheet = SHEET.replace("Zoë Lee", "=cmd|' /C calc'!A0").replace("bo@", "+bo@").replace("Feedback", "City,Feedback")
+    table, _, _ = returned(tmp_path, TWO, sheets=[sheet.replace("Yes,-,-,", "Yes,-,-,@home,")])
+    assert table[1][1] == "'=cmd|' /C calc'!A0" and table[2][2] == "'+bo@example.org"
+    assert table[2][9] == "'@home" and table[2][7] == "-", "what Moodle reads back stays"
+
+
 def test_without_a_worksheet_moodles_columns_are_written(tmp_path):
     table, _, lines = returned(tmp_path, TWO)
     assert ",".join(table[0]) == HEADER

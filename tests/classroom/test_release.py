@@ -98,7 +98,8 @@ def test_source_of_a_small_exercise():
         "    return layer(x[p])[p.argsort()]\n    ### END SOLUTION"
     )
     assert check.source == (
-        'check("unpermute", unpermute)\n### BEGIN HIDDEN TESTS\nfrom builtins import *\n\n\n'
+        'check("unpermute", unpermute)  # grading adds hidden tests, so ✓ is not yet the points\n'
+        "### BEGIN HIDDEN TESTS\nfrom builtins import *\n\n\n"
         "def test_unpermute(answer):\n    assert answer\n\n\ntest_unpermute(unpermute)\n### END HIDDEN TESTS\n"
         'unpermute = use("unpermute", unpermute, handed_out=True)'
     )
@@ -263,6 +264,7 @@ def test_the_students_notebook_is_the_chapter_without_solutions(released, path):
         wanted = copy.deepcopy(cell)
         if "check" in tags(cell):
             wanted.source = re.sub(r"(use\(.*)\)$", r"\1, handed_out=True)", wanted.source)
+            wanted.source = wanted.source.replace("\n", f"{release.MORE}\n", 1)
         if "hints" in tags(cell):
             wanted.source = wanted.source.rpartition("\n\n[Worked solution]")[0]
         elif cell.cell_type == "markdown":

@@ -3,6 +3,7 @@
 import os
 
 from classroom import marks, submissions, workplace
+from posenc.lesson import exercises
 
 
 def test_submissions_are_found(tmp_path):
@@ -43,6 +44,14 @@ def test_submissions_are_found(tmp_path):
         "fay: fay.ipynb is the newest notebook and is graded; not graded: fay/01_x.ipynb",
     ]
     assert [name for name, _ in found[2].files()] == ["h.py", "old/01_x.ipynb"]
+
+
+def test_worked_functions_and_a_copy_of_the_course_do_not_go_with_the_notebook(tmp_path):
+    assert submissions.HANDED_OUT == exercises.HANDED_OUT
+    names = ("worked_solutions.py", "worked_solutions/all.py", "posenc/__init__.py", "deep/posenc.py", "a.ipynb", "b.py")
+    files = tuple(tmp_path / name for name in names)
+    found = submissions.Submission("ann", tmp_path / "a.ipynb", files).files()
+    assert [name for name, _ in found] == ["b.py"]
 
 
 def test_a_name_in_another_encoding_is_written_as_it_can_be(tmp_path):
