@@ -65,7 +65,9 @@ class Run:
     """What the runs of one submission know of each other, as nbgrader makes all that runs anew for each."""
 
     everything: bool = False  # all that stands above the last answer, but no training
-    left_out: dict[int, str] = field(default_factory=dict)  # cells that ended the kernel, and the like, and why
+    left_out: dict[int, str] = field(
+        default_factory=dict
+    )  # cells that ended the kernel, and the like, and why
     at: int | None = None  # the cell that runs; none before and after
     stuck: bool = False  # a cell ran longer than it may
 
@@ -77,7 +79,9 @@ def runs_needed(run: Run, limits: Limits, watch: "Watch") -> type[Execute]:
         def create_kernel_manager(self):
             manager, context = super().create_kernel_manager(), zmq.asyncio.Context()
             context.setsockopt(zmq.MAXMSGSIZE, LONGEST)
-            context.setsockopt(zmq.RCVHWM, 10)  # messages that wait here; the others do in the kernel's own memory
+            context.setsockopt(
+                zmq.RCVHWM, 10
+            )  # messages that wait here; the others do in the kernel's own memory
             manager.client = functools.partial(manager.client, context=context)
             return manager
 
@@ -102,7 +106,10 @@ def runs_needed(run: Run, limits: Limits, watch: "Watch") -> type[Execute]:
         async def _async_handle_timeout(self, timeout, cell=None):
             """Asked every second. What counts is processor time, so that a busy machine takes nobody's points."""
             used, since = self.start
-            if watch.used - used < limits.cell_seconds and time.monotonic() - since < IDLE * limits.cell_seconds:
+            if (
+                watch.used - used < limits.cell_seconds
+                and time.monotonic() - since < IDLE * limits.cell_seconds
+            ):
                 return None
             run.stuck = True
             return await super()._async_handle_timeout(timeout, cell)
@@ -298,7 +305,11 @@ def _settings(place: Place, limits: Limits, execute: type[Execute]) -> Config:
     settings.Autograde.autograde_preprocessors = steps
     settings.RunNeeded.timeout = 1
     settings.RunNeeded.iopub_timeout = 10
-    late = {"ename": "CellTimeoutError", "evalue": f"it ran longer than {limits.cell_seconds} s", "traceback": []}
+    late = {
+        "ename": "CellTimeoutError",
+        "evalue": f"it ran longer than {limits.cell_seconds} s",
+        "traceback": [],
+    }
     settings.RunNeeded.error_on_timeout = late
     settings.ConnectionFileMixin.transport = "ipc"  # files, since the kernel may have no network
     settings.ConnectionFileMixin.connection_file = str(place.own / "run" / "kernel.json")
@@ -322,7 +333,11 @@ def _tell(found: dict, cells: list[dict], place: Place) -> None:
             found["raised"] |= not judged or ": it raised " in told
             trace = _plain("\n".join(error["traceback"]), place)
             found["shown"][role["grade_id"]] = [source[:20_000], trace[-10_000:]]
-            first = _plain(error["evalue"] if judged and error["evalue"] else told, place).strip().partition("\n")[0]
+            first = (
+                _plain(error["evalue"] if judged and error["evalue"] else told, place)
+                .strip()
+                .partition("\n")[0]
+            )
             found["notes"][role["grade_id"]] = first.removeprefix(f"{name}: ")[:200]
 
 

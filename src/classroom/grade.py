@@ -226,7 +226,9 @@ class Grader:
                         found = json.loads((base / f"{number}.json").read_text())
                     except (OSError, ValueError):
                         if process.exitcode == -signal.SIGXCPU:
-                            found = failure(self.points, f"reading it takes more than {READING} s of a processor")
+                            found = failure(
+                                self.points, f"reading it takes more than {READING} s of a processor"
+                            )
                         else:
                             found = no_mark(self.points, "its grader died")
                     yield submission, self._keep(submission, found, start)
@@ -380,7 +382,10 @@ def _results(grader: Grader, submissions: list[Submission], workers: int) -> dic
     if done:
         print(f"{done} of {len(submissions)} were graded before and have not changed.")
     bar = tqdm(total=len(submissions), initial=done, unit="submission")
-    with bar, closing(grader.grade(left, workers=workers)) as as_they_come:  # closed, it ends what is still running
+    with (
+        bar,
+        closing(grader.grade(left, workers=workers)) as as_they_come,
+    ):  # closed, it ends what is still running
         for submission, result in as_they_come:
             results[submission.student] = result
             line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"

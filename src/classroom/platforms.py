@@ -295,7 +295,9 @@ def _moodle(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[l
     lines += scaled
     lines += [f"not in the worksheet: {', '.join(by_id.values())}"] if by_id else []
     header = [column for column in rows[0] if column] if rows else WORKSHEET
-    safe = [column for column in header if column not in WORKSHEET or column in ("Full name", "Email address")]
+    safe = [
+        column for column in header if column not in WORKSHEET or column in ("Full name", "Email address")
+    ]
     for row in rows:  # what students choose
         row |= {column: plain(row[column]) for column in safe if row[column]}
     return [header, *([row[column] or "" for column in header] for row in rows)], lines

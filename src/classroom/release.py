@@ -34,7 +34,9 @@ HIDDEN = Path(__file__).with_name("hidden")
 CLASSROOM = ROOT / "classroom"
 LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
 MORE = "  # grading adds hidden tests, so ✓ is not yet the points"
-HANDED_OUT = "worked_solutions"  # as posenc.lesson.exercises calls it, without which grading starts faster: no torch
+HANDED_OUT = (
+    "worked_solutions"  # as posenc.lesson.exercises calls it, without which grading starts faster: no torch
+)
 STUB = 'raise NotImplementedError("your turn")'
 
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""

@@ -150,7 +150,9 @@ def limit(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000_000, 100_000_000))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, 2 * (resource.getrlimit(resource.RLIMIT_CPU)[1],))  # not the grader's
+    resource.setrlimit(
+        resource.RLIMIT_CPU, 2 * (resource.getrlimit(resource.RLIMIT_CPU)[1],)
+    )  # not the grader's
 
 
 def give(folder: str, number: int) -> None:

@@ -79,7 +79,11 @@ ANSWERS = {
         "a: its code broke the connection to its kernel",
     ),
     "a number in between": ("def a():\n    import sys\n    sys.displayhook(0.5)\n    return 1", 3, ""),
-    "sleeper": ("def a():\n    import time\n    time.sleep(7200)", 1, f"a: it ran longer than {CELL_SECONDS} s"),
+    "sleeper": (
+        "def a():\n    import time\n    time.sleep(7200)",
+        1,
+        f"a: it ran longer than {CELL_SECONDS} s",
+    ),
     "forks": (
         "def a():\n    import os, time\n    for _ in range(150):\n        os.fork() or time.sleep(600)\n"
         "    time.sleep(600)",
@@ -478,7 +482,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("limited", "text", "reason"), HOSTILE.values(), ids=HOSTILE)
-def test_a_submission_that_takes_too_much_to_read_gets_its_0(tmp_path, template, monkeypatch, limited, text, reason):
+def test_a_submission_that_takes_too_much_to_read_gets_its_0(
+    tmp_path, template, monkeypatch, limited, text, reason
+):
     source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
     source.write_text("1"), notebook.write_text(text)
     monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())

@@ -387,7 +387,11 @@ def test_a_worksheet_inside_the_zip_is_taken_too(tmp_path):
 
 
 def test_a_formula_in_what_students_choose_is_none_in_the_worksheet(tmp_path):
-    sheet = SHEET.replace("Zoë Lee", "=cmd|' /C calc'!A0").replace("bo@", "+bo@").replace("Feedback", "City,Feedback")
+    sheet = (
+        SHEET.replace("Zoë Lee", "=cmd|' /C calc'!A0")
+        .replace("bo@", "+bo@")
+        .replace("Feedback", "City,Feedback")
+    )
     table, _, _ = returned(tmp_path, TWO, sheets=[sheet.replace("Yes,-,-,", "Yes,-,-,@home,")])
     assert table[1][1] == "'=cmd|' /C calc'!A0" and table[2][2] == "'+bo@example.org"
     assert table[2][9] == "'@home" and table[2][7] == "-", "what Moodle reads back stays"

@@ -48,7 +48,14 @@ def test_submissions_are_found(tmp_path):
 
 def test_worked_functions_and_a_copy_of_the_course_do_not_go_with_the_notebook(tmp_path):
     assert submissions.HANDED_OUT == exercises.HANDED_OUT
-    names = ("worked_solutions.py", "worked_solutions/all.py", "posenc/__init__.py", "deep/posenc.py", "a.ipynb", "b.py")
+    names = (
+        "worked_solutions.py",
+        "worked_solutions/all.py",
+        "posenc/__init__.py",
+        "deep/posenc.py",
+        "a.ipynb",
+        "b.py",
+    )
     files = tuple(tmp_path / name for name in names)
     found = submissions.Submission("ann", tmp_path / "a.ipynb", files).files()
     assert [name for name, _ in found] == ["b.py"]
