@@ -1,7 +1,6 @@
 """Marks as a table, as a page of feedback and in nbgrader's gradebook."""
 
 import csv
-import html
 import json
 import re
 import subprocess
@@ -56,38 +55,10 @@ def test_a_page_has_the_name_and_a_table_and_is_plain_text():
     assert "<h1>&lt;b&gt;Ann&lt;/b&gt;</h1><p>04_x: 4 of 5 points" in page and "<title>&lt;b&gt;Ann" in page
     assert "<tr><td>a</td><td>1 of 2</td><td>half &amp; half</td></tr>" in page
     assert "<tr><td>b</td><td>3 of 3</td><td></td></tr>" in page
-    assert "<script" not in page and "at {d} = 32" in page
+    assert "at {d} = 32" in page and not re.search(r"<script|<link|src=|url\(", page)
     assert "<p>04_x: – of 2 points. no mark" in marks.page(
         "Bob", "04_x", marks.no_mark({"check_a": 2.0}, "no disk")
     )
-
-
-def test_formulas_are_set_without_a_script_or_a_network():
-    graded = {
-        "marks": {"check_a": [0.0, 2.0]},
-        "notes": {"check_a": r"not $\sqrt{d}$, but $5 & $6"},
-        "reason": "",
-    }
-    page = marks.page("Ann", "04_x", graded)
-    assert re.search(r"<td>not <math [^>]*><mrow><msqrt>.*?</math>, but \$5 &amp; \$6</td>", page)
-    assert not re.search(r"<script|<link|src=|url\(", page)
-
-
-@pytest.mark.parametrize(
-    "evil",
-    [
-        r"$\href{javascript:alert(1)}{x}$",
-        r"$\text{<b onclick=alert(1)>}$",
-        r"$\style{background:url(//example.org)}{x}$",
-        '$\\color{a" onclick="alert(1)}x$',
-        r"$\text{&lt;script>}$",
-        r"$\frac{$",
-        "$" + "{" * 190 + "$",
-    ],
-)
-def test_a_formula_brings_no_tag_and_no_address(evil):
-    graded = {"marks": {"check_a": [0.0, 2.0]}, "notes": {"check_a": evil}, "reason": ""}
-    assert f"<td>{html.escape(evil)}</td>" in marks.page("Ann", "04_x", graded)
 
 
 BOOK = """
