@@ -300,17 +300,6 @@ IN_CHAPTER = {
     "monkeypatched checker": "import posenc.lesson.exercises\n"
     "posenc.lesson.exercises._judge = lambda *a: ('✓', '')\ncheck = print\n" + UNPERMUTE + "return layer(x)",
     "worked solution imported": "from posenc.chapters.permutation_invariance.worked import unpermute",
-    "worked solution found by its path": UNPERMUTE + "import importlib.util, posenc\n"
-    "    path = posenc.__path__[0] + '/chapters/permutation_invariance/worked.py'\n"
-    "    spec = importlib.util.spec_from_file_location('mine', path)\n"
-    "    module = importlib.util.module_from_spec(spec)\n"
-    "    spec.loader.exec_module(module)\n"
-    "    return module.unpermute(layer, x, p)",
-    "worked solutions looked for everywhere": UNPERMUTE + "import os, posenc\n"
-    "    tops = [*posenc.__path__, 'COURSE/src', 'COURSE/notebooks', 'COURSE/classroom', '/proc/self/cwd']\n"
-    "    files = {name for top in tops for _, _, names in os.walk(top) for name in names}\n"
-    "    found = [name for name in files if name.startswith('worked.')]\n"
-    "    raise ValueError(f'{len(found)} of the solutions, {\"attention.py\" in files}')",
     # max, sum and range are names that the hidden tests use
     "warnings": "import sys, warnings\nmax = sum = range = None\n"
     + UNPERMUTE
@@ -318,12 +307,9 @@ IN_CHAPTER = {
 }
 IN_CHAPTER_REASONS = {
     "blank": "next_row: not attempted yet",
-    "correct": "",
     "wrong": "unpermute: ",
     "monkeypatched checker": "unpermute: ",
     "worked solution imported": "No module named 'posenc.chapters.permutation_invariance.worked'",
-    "worked solution found by its path": "No such file or directory",
-    "worked solutions looked for everywhere": "0 of the solutions, True",
     "warnings": "",
 }
 
@@ -341,17 +327,17 @@ def test_a_chapter_is_handed_out_handed_in_and_graded(classroom_python, tmp_path
     nbformat.write(released, tmp_path / "in" / "blank.ipynb")
     asked = [number for number, cell in enumerate(released.cells) if "nbgrader" in cell.metadata]
     released.cells = [released.cells[n] for n in sorted(needed_cells(released.cells, asked))]  # no figures
-    for name, source in {"correct": answers["unpermute"], **IN_CHAPTER}.items():
+    for name, source in IN_CHAPTER.items():
         handed_in = copy.deepcopy(released)
-        for exercise, answer in {**answers, "unpermute": source.replace("COURSE", str(ROOT))}.items():
+        for exercise, answer in {**answers, "unpermute": source}.items():
             cell(handed_in, exercise).source = answer
         nbformat.write(handed_in, tmp_path / "in" / f"{name}.ipynb")
     command = [classroom_python, "-m", "classroom.grade", "1", str(tmp_path / "in"), *given, *LAST_STOP]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = table(tmp_path / "classroom")
-    most = float(found["correct"]["points"])
-    marks = {"blank": 0, "correct": most, "warnings": most}
+    most = float(found["warnings"]["points"])
+    marks = {"blank": 0, "warnings": most}
     assert {name: float(line["mark"]) for name, line in found.items()} == {
         name: marks.get(name, most - 2) for name in IN_CHAPTER_REASONS
     }
@@ -514,6 +500,17 @@ def test_a_result_counts_until_submission_or_assignment_change(tmp_path, templat
         assert grader.done(submission) is None
     grader.result(submission).write_text("{")
     assert grader.done(submission) is None
+
+
+def test_a_submissions_copy_of_the_course_is_compiled_and_has_no_worked_solutions(tmp_path):
+    course = grade.ROOT / "src" / "posenc"
+    assert list(course.rglob("worked.py")), "so there are some to leave out"
+    grade.copy_course(tmp_path / "course")
+    copied = {str(path.relative_to(tmp_path / "course" / "posenc")) for path in tmp_path.rglob("*.py")}
+    assert copied == {str(path.relative_to(course)) for path in course.rglob("*.py") if path.stem != "worked"}
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith("worked.")]
+    assert len(list(tmp_path.rglob("*.pyc"))) >= len(copied)
+    assert all(path.stat().st_mode & 0o005 for path in tmp_path.rglob("*"))
 
 
 @pytest.mark.parametrize(
