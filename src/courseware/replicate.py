@@ -194,14 +194,12 @@ def rows(
 
 def cluster():
     """A client of Dask's scheduler: the one that is named in the environment, or one on this machine."""
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     address = os.environ.get("DASK_SCHEDULER_ADDRESS")
     if address:
         return Client(address)
-    return Client(
-        LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None, processes=True)
-    )
+    return Client(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None, processes=True)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,7 @@
 """Replication: claims run again with other seeds, counted, kept, and named by the code that they come from."""
 
 import csv
+import multiprocessing
 
 import pytest
 from nbformat import v4
@@ -58,6 +59,7 @@ def test_a_claim_that_holds_in_half_of_the_sets_is_reported_and_a_run_that_fails
     ]
     assert (table[0]["smallest"], table[0]["largest"], table[0]["bound"]) == ("0.26", "0.27", "< 1")
     assert len(list((folder / "done").iterdir())) == 2
+    assert not multiprocessing.active_children(), "the workers stay"
 
     assert run(folder, "--sets", "2") == 0, "what is done is not run again"
     assert " of 2, " not in capsys.readouterr().out.split(":")[0]
