@@ -110,8 +110,8 @@ def check_version(version):
     if newer:
         raise Problem(f"{found}. You have one: run  make lab PYTHON={newer}")
     raise Problem(
-        f"{found}, and there is none on the PATH. Install one from your system's packages or from "
-        "python.org, then run  make lab PYTHON=python3.12  with its name."
+        f"{found}, and there is none on the PATH. Install one from "
+        "your system's packages or from python.org, then run  make lab PYTHON=python3.12  with its name."
     )
 
 
@@ -131,8 +131,8 @@ def check_venv_module():
         import venv  # noqa: F401
     except ImportError:
         raise Problem(
-            "This Python cannot make virtual environments: its venv module is missing or incomplete. On Debian "
-            "and Ubuntu run  sudo apt install python3-venv  and then make again."
+            "This Python cannot make virtual environments: its venv module is missing or incomplete. "
+            "On Debian and Ubuntu run  sudo apt install python3-venv  and then make again."
         ) from None
 
 
@@ -143,9 +143,8 @@ def where_torch_is():
     if answers(CPU_BUILDS + "/torch/"):
         return ["--extra-index-url", CPU_BUILDS]
     say(
-        CPU_BUILDS
-        + " does not answer, so torch comes from where pip finds it. If that is the build with CUDA, "
-        "the course takes 5.2 GB of disk, not 1.5."
+        CPU_BUILDS + " does not answer, so torch comes from where pip finds it. "
+        "If that is the build with CUDA, the course takes 5.2 GB of disk, not 1.5."
     )
     return []
 

@@ -66,8 +66,8 @@ def renew(course: Path, own: Path) -> list[str]:
                 beside = beside.with_suffix(".new.ipynb")
             _copy(path, beside)
             lines.append(
-                f"{own.name}/{path.name} holds what you wrote, so it stays. The course has a newer one: "
-                f"{own.name}/{beside.name} lies beside it."
+                f"{own.name}/{path.name} holds what you wrote, so it stays. "
+                f"The course has a newer one: {own.name}/{beside.name} lies beside it."
             )
         copied[path.name] = new
     (own / COPIED).write_text(json.dumps(copied), encoding="utf-8")

@@ -107,8 +107,8 @@ def overview() -> str:
     for row in sorted(filter(Row.varies.fget, read_table()), key=_changed):
         found.setdefault(_changed(row), []).append(row)
     counts = [
-        f"{f'with {changed}' if changed else 'with other seeds'} {sum(row.held == row.sets for row in rows)} of "
-        f"{len(rows)} held in all of {max(row.sets for row in rows)} sets"
+        f"{f'with {changed}' if changed else 'with other seeds'} {sum(row.held == row.sets for row in rows)} "
+        f"of {len(rows)} held in all of {max(row.sets for row in rows)} sets"
         for changed, rows in found.items()
     ]
     return f"Of the measurements that differ from set to set, {'; '.join(counts)}." if counts else ""

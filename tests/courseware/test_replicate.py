@@ -94,6 +94,14 @@ def test_parameters_are_set_in_their_cell():
     assert chapter().cells[1].source == PARAMETERS
 
 
+def test_a_run_is_of_the_set_the_pace_and_the_steps_asked_for(monkeypatch):
+    ran = []
+    monkeypatch.setattr(notebooks, "execute", lambda notebook, **_: ran.append(notebook) or notebook)
+    monkeypatch.setenv("POSENC_REPLICATE", "1")
+    assert replicate.run(notebooks.text(chapter()), ".", 3, 0.5, 4.0) == []
+    assert ran[0].cells[1].source == "SEED = 3  # the set\nPACE = 0.5\nSTEPS = 4.0"
+
+
 @pytest.mark.parametrize("cells, name", [([], "SEED"), (chapter().cells, "SPEED")])
 def test_a_chapter_without_the_parameter_is_refused(cells, name):
     with pytest.raises(ValueError, match="parameters"):

@@ -349,8 +349,8 @@ def _values(value: object) -> tuple[bool, tuple[float, ...]]:
         one = one.tolist() if hasattr(one, "tolist") else one
         if isinstance(one, list):
             raise TypeError(
-                "the value has more than one dimension: reduce it, for instance by abs().max(), to one number, "
-                "or to one number per seed"
+                "the value has more than one dimension: "
+                "reduce it, for instance by abs().max(), to one number, or to one number per seed"
             )
         values.append(_number("value", one))
     if not values:

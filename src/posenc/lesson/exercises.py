@@ -101,8 +101,8 @@ class Answer:
             wrong(f"the result is {result.dtype}, expected {dtype}: {mend}")
         if result.isnan().any():
             wrong(
-                "the result holds NaN: look for 0/0, inf - inf, 0·inf, the root of a negative number, "
-                "or a row in which everything is -inf"
+                "the result holds NaN: look for 0/0, "
+                "inf - inf, 0·inf, the root of a negative number, or a row in which everything is -inf"
             )
         return result.detach()
 

@@ -17,8 +17,8 @@ from posenc.lesson.claims import require_line
 
 RUN = "Run this cell to answer."
 STYLE = (  # it is the reader's own moment, so larger than the claims beside it
-    "border-left:4px solid #1976d2;padding:2px 0 2px 12px;"
-    "font-size:var(--jp-content-font-size2, 1.1em);line-height:1.5;color:var(--jp-content-font-color1, inherit)"
+    "border-left:4px solid #1976d2;padding:2px 0 2px 12px;font-size:var(--jp-content-font-size2, "
+    "1.1em);line-height:1.5;color:var(--jp-content-font-color1, inherit)"
 )
 
 

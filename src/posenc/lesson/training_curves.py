@@ -52,8 +52,8 @@ def training_curves(
         lambda: None,
         moving=moving,
         controls={},
-        alt=f"{measure} while training, one panel a model and one line a seed: {', '.join(names)}."
-        f" A dashed line marks chance, {chance:g}.",
+        alt=f"{measure} while training, one panel a model and one line a seed: "
+        f"{', '.join(names)}. A dashed line marks chance, {chance:g}.",
     )
 
 

@@ -48,8 +48,8 @@ def flipped_digits(answer: Answer) -> None:
             wrong(f"{got:.0f} is the number of digits of {position + 1}; count those that changed")
         if position > 10_000:
             wrong(
-                f"right up to here, wrong from {position:,} to the next: let a number have as many "
-                "digits as it needs"
+                f"right up to here, wrong from {position:,} to the next: "
+                "let a number have as many digits as it needs"
             )
         wrong(f"from {position:b} to {position + 1:b} {expected} digits change, not {got:g}")
 
@@ -75,14 +75,14 @@ def sinusoid(answer: Answer) -> str | None:
         for other in _bases(got[2]):
             if not math.isclose(other, base, rel_tol=1e-3) and _equal(got, _waves(positions, width, other)):
                 wrong(
-                    f"the base is wrong: for base {base:g} these are the waves of base {other:.0f}; use "
-                    "the argument"
+                    "the base is wrong: "
+                    f"for base {base:g} these are the waves of base {other:.0f}; use the argument"
                 )
         if not _equal(got, _waves(positions, width, base)):
             near = min(_layouts(_waves(positions, width, base)), key=lambda waves: (got - waves).abs().mean())
             wrong(
-                f"these are not sine and cosine of p / base^(2i/d). For base {base:g} and the positions "
-                f"{positions.tolist()}, {difference(got, near)}"
+                "these are not sine and cosine of p / base^(2i/d). "
+                f"For base {base:g} and the positions {positions.tolist()}, {difference(got, near)}"
             )
     far = torch.tensor([1_000_000])
     if not _equal(answer.tensor(far, width, 50.0, shape=(1, width)), _waves(far, width, 50.0), within=1e-6):
@@ -91,9 +91,8 @@ def sinusoid(answer: Answer) -> str | None:
         wrong("right to six digits: it is rounded to float32 on the way, so make all of it in torch.float64")
     if not torch.allclose(got, _waves(positions, width, base), rtol=0, atol=1e-4):
         return (
-            "all sines, then all cosines: the half-split layout of several libraries. The paper's is "
-            "interleaved, "
-            "a cosine after its sine, and so is the course's."
+            "all sines, then all cosines: the half-split layout of several libraries. "
+            "The paper's is interleaved, a cosine after its sine, and so is the course's."
         )
     return None
 
@@ -138,8 +137,8 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
     ),
     (
         lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: 2 * i / (d - 2)),
-        "the exponent is wrong: i/(d/2 - 1), with which some libraries reach the base itself; the paper "
-        "has 2i/d",
+        "the exponent is wrong: "
+        "i/(d/2 - 1), with which some libraries reach the base itself; the paper has 2i/d",
     ),
     (
         lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: -2 * i / d),
@@ -177,10 +176,10 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 
 
 @exercise(
-    "A pair is a hand: the angle of its tip is the position times the pair's speed. What do the two angles of one pair "
-    "tell?",
-    "The fast hands have come round, who knows how often. The slowest, the last pair, has not: its speed is "
-    "10000^(-(d-2)/d).",
+    "A pair is a hand: the angle of its tip is the position times the pair's speed. "
+    "What do the two angles of one pair tell?",
+    "The fast hands have come round, who knows how often. "
+    "The slowest, the last pair, has not: its speed is 10000^(-(d-2)/d).",
     """The angle from one hand to another needs sine and cosine of both, and comes out right across the half turn too:
 >>> here, there = (math.sin(3.0), math.cos(3.0)), (math.sin(3.5), math.cos(3.5))
 >>> sine = there[0] * here[1] - there[1] * here[0]
@@ -215,8 +214,8 @@ def places_between(answer: Answer) -> None:
             wrong(f"{between} it finds {got:g}: it goes from there to here")
         if abs(got - (right - 2 * math.pi / slowest)) <= 1:
             wrong(
-                f"{between} it finds {got:,.0f}: the slowest hand passes the half turn, where its angle jumps by 2π; "
-                "take the angle between the two hands, or bring the difference back"
+                f"{between} it finds {got:,.0f}: the slowest hand passes the half turn, where "
+                "its angle jumps by 2π; take the angle between the two hands, or bring the difference back"
             )
         wrong(f"{between} it finds {got:g}, not {right}")
     codes = sinusoidal(torch.tensor([30, 42]), 16, dtype=torch.float64)
@@ -248,14 +247,14 @@ def shift(answer: Answer) -> None:
             wrong("it leaves every position where it is: let the offset enter the angles")
         if back:
             wrong(
-                f"it goes from p to p - ({offset}), the wrong way: with the sine first the block is "
-                "[[cos, sin], [-sin, cos]]"
+                f"it goes from p to p - ({offset}), the wrong way: "
+                "with the sine first the block is [[cos, sin], [-sin, cos]]"
             )
         split = torch.arange(width).unflatten(0, (-1, 2)).mT.flatten()
         if same(got, shift_matrix(offset, width)[split][:, split]):
             wrong(
-                "it pairs dimension i with i + d/2: in the interleaved layout pairs are neighbours, 2i "
-                "and 2i + 1"
+                "it pairs dimension i with i + d/2: "
+                "in the interleaved layout pairs are neighbours, 2i and 2i + 1"
             )
         first = shift_matrix(offset, 2)
         if same(got, torch.block_diag(*[first] * (width // 2))):
@@ -264,9 +263,8 @@ def shift(answer: Answer) -> None:
             wrong("only pair 0 turns: every pair needs its block")
         if same(got @ encoding[0], sinusoidal(torch.tensor(offset), width, dtype=torch.float64)):
             wrong(
-                f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): PE(0) is (0, 1) in "
-                "every pair, which "
-                "tests the second column of each block alone, so look at the first"
+                f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): PE(0) is (0, "
+                "1) in every pair, which tests the second column of each block alone, so look at the first"
             )
         if not same(got @ got.T, torch.eye(width, dtype=got.dtype)):
             wrong("the matrix is not orthogonal: each block needs cos twice, and sin with both signs")
@@ -274,9 +272,9 @@ def shift(answer: Answer) -> None:
             block = got[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]
             if not same(block, shift_matrix(offset, width)[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]):
                 wrong(
-                    f"S PE(p) is not PE(p + {offset}): the block of pair {pair} turns by "
-                    f"{math.atan2(block[0, 1], block[0, 0]):.3g}, and {offset} / base^(2·{pair}/d) is "
-                    f"{offset * speed:.3g}"
+                    f"S PE(p) is not PE(p + {offset}): "
+                    f"the block of pair {pair} turns by {math.atan2(block[0, 1], block[0, 0]):.3g}, "
+                    f"and {offset} / base^(2·{pair}/d) is {offset * speed:.3g}"
                 )
     got = answer.tensor(120, 12, shape=(12, 12))
     if not torch.allclose(got, shift_matrix(120, 12), rtol=0, atol=1e-9):
@@ -333,9 +331,8 @@ def separate(answer: Answer) -> None:
     got = answer.tensor(many, rows, shape=(width, width))
     if not near((many[:, None] + rows) @ got, many[:, None]):
         wrong(
-            "right for 54 vectors in 64 dimensions, wrong for 120 that span only 32 of them: what "
-            "counts is the span, "
-            "not the number of vectors; torch.linalg.pinv takes care of that too"
+            "right for 54 vectors in 64 dimensions, wrong for 120 that span only 32 of them: "
+            "what counts is the span, not the number of vectors; torch.linalg.pinv takes care of that too"
         )
 
 
@@ -362,15 +359,15 @@ def embed(answer: Answer) -> None:
             wrong("the √d is still missing: the tokens have length 1, the encodings √(d/2)")
         if rows == length and same(root * x + e[:, None]):
             wrong(
-                "the position is taken from the batch axis: every token of a row gets the same encoding; "
-                "tokens are (B, T), so add (T, d)"
+                "the position is taken from the batch axis: "
+                "every token of a row gets the same encoding; tokens are (B, T), so add (T, d)"
             )
         if same(root * (x + e)):
             wrong("it scales the sum, so nothing changes between token and position: scale the token alone")
         if same(x + e / root):
             wrong(
-                "it shrinks the encoding: their ratio is right, but the paper multiplies the token by "
-                "√d instead"
+                "it shrinks the encoding: "
+                "their ratio is right, but the paper multiplies the token by √d instead"
             )
         if same(x / root + e):
             wrong("it divides by √d, as the scores do; here the token is too short, so multiply")
@@ -389,16 +386,16 @@ def embed(answer: Answer) -> None:
             wrong("right for d = 16, wrong for d = 36: the factor is √d and not always 4")
         if not same(root * x + e):
             wrong(
-                f"this is not √d · token + encoding of its position: for d = {width}, "
-                f"{difference(got, root * x + e)}"
+                "this is not √d · token + encoding of its position: "
+                f"for d = {width}, {difference(got, root * x + e)}"
             )
 
 
 @exercise(
-    "Three wishes you cannot do without: unique, bounded, not the same everywhere. Take an encoding of this chapter and "
-    "change one thing: the shape of the wave, the speeds, the base.",
-    "Waves of another shape keep the steps short. One turn of all d dimensions, done again at every position, even "
-    "keeps them equal, and its offset can be read.",
+    "Three wishes you cannot do without: unique, bounded, not the same everywhere. "
+    "Take an encoding of this chapter and change one thing: the shape of the wave, the speeds, the base.",
+    "Waves of another shape keep the steps short. One turn of all d dimensions, "
+    "done again at every position, even keeps them equal, and its offset can be read.",
     """A wave of straight lines, four positions long:
 >>> ((torch.arange(6) / 4) % 1 * 2 - 1).abs().tolist()
 [1.0, 0.5, 0.0, 0.5, 1.0, 0.5]""",

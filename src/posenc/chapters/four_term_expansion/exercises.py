@@ -23,11 +23,10 @@ def _parts(x, e, w_query, w_key, b_query=None, b_key=None) -> Tensor:
 
 
 @exercise(
-    "Make four small things first: the query and the key of the content, the query and the key of the "
-    "position.",
-    "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. The "
-    "position's query "
-    "has none, or the sum would hold it twice.",
+    "Make four small things first: "
+    "the query and the key of the content, the query and the key of the position.",
+    "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. "
+    "The position's query has none, or the sum would hold it twice.",
     """Each term is one of the two queries against one of the two keys, and then over √d_head. A double loop has them in
 the order of the table:
 >>> [f"{one}-{other}" for one in ("content", "position") for other in ("content", "position")]
@@ -71,8 +70,8 @@ def parts(answer: Answer) -> None:
             )
         if same(_parts(x, e, w_query.T, w_key.T, *biases)):
             wrong(
-                "W_q W_kᵀ stands between the vectors: nn.Linear stores (out, in), so multiply by w.T "
-                "from the right"
+                "W_q W_kᵀ stands between the vectors: "
+                "nn.Linear stores (out, in), so multiply by w.T from the right"
             )
         if same(_parts(x, e, w_query.T, w_key.T)):
             wrong("W_q W_kᵀ stands between the vectors, and the biases are forgotten: a query is x @ w.T + b")
@@ -83,9 +82,8 @@ def parts(answer: Answer) -> None:
         for name, one, other in zip(FourTerms._fields, got, right):
             if not torch.allclose(one, other, atol=1e-6):
                 wrong(
-                    f"the term {name.replace('_', ' with ')} is not right: with d_head = {head}, "
-                    f"{difference(one, other)}. "
-                    "Write that product out for two tokens"
+                    f"the term {name.replace('_', ' with ')} is not right: "
+                    f"with d_head = {head}, {difference(one, other)}. Write that product out for two tokens"
                 )
 
 
@@ -96,8 +94,8 @@ def _both_biased(x, e, w_query, w_key, b_query, b_key) -> Tensor:
 
 @exercise(
     "Rows of length 1 at right angles: what is x @ x.T, and what is x @ e.T?",
-    "Look at the shapes. wanted is (N, T) and M is (d, d), so something of shape (d, N) has to stand on its left and "
-    "something of shape (T, d) on its right.",
+    "Look at the shapes. wanted is (N, T) and M is (d, "
+    "d), so something of shape (d, N) has to stand on its left and something of shape (T, d) on its right.",
     """Read from the right. A place comes in: first let M find out which one it is. Then look it up in wanted, and last
 give back the words that ask for it. The middle step, for place 2 of three and two words:
 >>> wanted = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -120,8 +118,8 @@ def one_question(answer: Answer) -> None:
             wrong(
                 "it asks position → content: the query stands on the left of M, and here the words ask"
                 if not asked[1]
-                else "it asks two questions: position → content as well; with M alone, words ask places and not "
-                "places words"
+                else "it asks two questions: position → content as well; "
+                "with M alone, words ask places and not places words"
             )
         if not any(asked):
             wrong("every score is 0: nobody asks anything")
@@ -176,8 +174,8 @@ def seen(answer: Answer) -> None:
 
 @exercise(
     "You want vectors @ M @ vectors.T = wanted. Undo vectors on the left, then vectors.T on the right.",
-    "torch.linalg.pinv(v) @ v is not the identity, but v @ torch.linalg.pinv(v) is, if the rows of v are "
-    "independent.",
+    "torch.linalg.pinv(v) @ v is not the identity, "
+    "but v @ torch.linalg.pinv(v) is, if the rows of v are independent.",
     "(v A)ᵀ = Aᵀ vᵀ. So where v A is the identity, which matrix undoes vᵀ from the other side?",
     well_done="independent vectors are enough, at any angle; what a small one costs comes next.",
 )
@@ -203,14 +201,14 @@ def realise(answer: Answer) -> None:
         if near(got, unit.T @ wanted @ unit):
             wrong("length 1 is not enough: the vectors are not at right angles, so use torch.linalg.pinv")
         wrong(
-            f"vectors @ M @ vectors.T is not wanted: with {count} vectors in 8 dimensions, "
-            f"{difference(vectors @ got @ vectors.T, wanted)}"
+            "vectors @ M @ vectors.T is not wanted: "
+            f"with {count} vectors in 8 dimensions, {difference(vectors @ got @ vectors.T, wanted)}"
         )
 
 
 @exercise(
-    "Take two places where the same word stands. What is the same in a panel if the query's part is the word, and what "
-    "if the key's part is?",
+    "Take two places where the same word stands. "
+    "What is the same in a panel if the query's part is the word, and what if the key's part is?",
     "Equal words give equal rows where the query's part is content, and equal columns where the key's part is.",
     """Rounding makes equal rows differ in their last digits, so compare with a tolerance:
 >>> one = torch.tensor([0.25, 0.5], dtype=torch.float64)

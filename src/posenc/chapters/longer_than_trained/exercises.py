@@ -60,8 +60,8 @@ def unseen_weight(answer: Answer) -> None:
             (
                 (places >= trained).expand(length, -1),
                 -1,
-                "that is the weight on late positions: where a key stands does not matter, how far back "
-                "it is does",
+                "that is the weight on late positions: "
+                "where a key stands does not matter, how far back it is does",
             ),
             (-distance >= trained, -1, "the sign is wrong: a key n lies m - n before the query m"),
         ):
@@ -70,9 +70,8 @@ def unseen_weight(answer: Answer) -> None:
         if same((weights * (distance >= trained)).mean(dim=-1)):
             wrong("that is a mean over all keys: the weights of a row add up to 1, so take their sum")
         wrong(
-            f"row m should be the sum of its weights on the keys with m - n ≥ trained: for {length} "
-            "tokens and trained = "
-            f"{trained}, {difference(got, share(distance >= trained))}"
+            "row m should be the sum of its weights on the keys with m - n ≥ trained: "
+            f"for {length} tokens and trained = {trained}, {difference(got, share(distance >= trained))}"
         )
 
 
@@ -120,9 +119,8 @@ def place_needle(answer: Answer) -> None:
         if told[distance] != value:
             wrong(f"the fact tells value {told[distance]}, expected {value}")
         wrong(
-            f"key {key} is told or asked {len(told)} times before the question: only the needle may be "
-            "about it, and what "
-            "else was gets another key"
+            f"key {key} is told or asked {len(told)} times before the question: "
+            "only the needle may be about it, and what else was gets another key"
         )
 
 
@@ -147,8 +145,8 @@ def stretched_base(answer: Answer) -> None:
         for exponent, message in (
             (
                 1,
-                "base·scale: the slowest pair is then slowed by less than the scale, since its exponent "
-                "is below 1",
+                "base·scale: the slowest pair is then slowed by less than the scale, "
+                "since its exponent is below 1",
             ),
             (
                 head_dim / (head_dim - 1),
@@ -165,18 +163,16 @@ def stretched_base(answer: Answer) -> None:
                 wrong(message)
         slowest = (got / base) ** (-(head_dim - 2) / head_dim) if got > 0 else math.nan
         wrong(
-            f"for base {base:g} and d = {head_dim}, the slowest pair now turns at {slowest:.3g} of its "
-            "speed, not at "
-            f"1/{scale:g} of it"
+            f"for base {base:g} and d = {head_dim}, "
+            f"the slowest pair now turns at {slowest:.3g} of its speed, not at 1/{scale:g} of it"
         )
 
 
 @exercise(
     "How many radians has pair i turned after trained_length positions? And how many whole turns is that?",
     "A whole turn is 2π. The fast pairs come first, so the number of them says which they are.",
-    "An example: within 4096 positions the five pairs of a head of 10, base 10,000, make 651.9, 103.3, "
-    "16.4, 2.6 and 0.4 "
-    "turns. With fast = 32, two of them stay as they are.",
+    "An example: within 4096 positions the five pairs of a head of 10, "
+    "base 10,000, make 651.9, 103.3, 16.4, 2.6 and 0.4 turns. With fast = 32, two of them stay as they are.",
     well_done="these pairs know every angle by heart, so YaRN does not touch them.",
 )
 def left_alone(answer: Answer) -> None:
@@ -201,8 +197,7 @@ def left_alone(answer: Answer) -> None:
         if not 0 <= got <= pairs:
             wrong(
                 f"{got:g} with d = {head_dim}, base {base:g}, {trained} positions and fast = {fast:g}: "
-                "it is at least 0, and "
-                f"at most the number of pairs, {pairs}"
+                f"it is at least 0, and at most the number of pairs, {pairs}"
             )
         for mistaken, message in (
             (
@@ -233,15 +228,15 @@ def left_alone(answer: Answer) -> None:
             ),
             (
                 int((TURN / angles(torch.tensor(1), head_dim, base=base) < fast).sum()),
-                "a wavelength of `fast` positions has come round trained_length / fast times by the "
-                "end, not `fast` times",
+                "a wavelength of `fast` positions has come round trained_length / fast times by the end, "
+                "not `fast` times",
             ),
         ):
             if got == mistaken:
                 wrong(message)
         wrong(
-            f"{got:g} of {pairs} pairs, expected those that turn more than {fast:g} times within "
-            f"{trained} positions"
+            f"{got:g} of {pairs} pairs, "
+            f"expected those that turn more than {fast:g} times within {trained} positions"
         )
 
 

@@ -91,23 +91,21 @@ def hide_the_future(answer: Answer) -> None:
         row, key = (future & (bias >= -1e4)).nonzero()[0].tolist()
         wrong(
             f"a later key still gets weight: key {key} has the bias {bias[row, key]:g} for query {row}. "
-            "It is added "
-            "before the softmax, so hiding takes -math.inf"
+            "It is added before the softmax, so hiding takes -math.inf"
         )
     if bias.diagonal().lt(-1e4).any():
         wrong("a token cannot see itself: row 0 then sees nothing, and its softmax is NaN")
     if bias[~future].ne(0).any():
         row, key = (~future & (bias != 0)).nonzero()[0].tolist()
         wrong(
-            f"a visible key gets a bias other than 0: key {key} has {bias[row, key]:g} for query {row}, "
-            "and that changes "
-            "its weight"
+            "a visible key gets a bias other than 0: "
+            f"key {key} has {bias[row, key]:g} for query {row}, and that changes its weight"
         )
     tail = answer.tensor(1, 4, shape=(1, 4), dtype=torch.float32)
     if tail[0, 1:].lt(-1e4).any():
         wrong(
-            "right for a square, but one query against four keys must see all four: queries are the "
-            "newest tokens"
+            "right for a square, but one query against four keys must see all four: "
+            "queries are the newest tokens"
         )
     if not torch.equal(answer.tensor(2, 5, shape=(2, 5), dtype=torch.float32) == 0, causal_bias(2, 5) == 0):
         wrong(
@@ -150,8 +148,8 @@ def next_row(answer: Answer) -> None:
     for size, name in ((6, "the width of x"), (7, "the length of the cache"), (8, "the number of tokens")):
         if same((products / math.sqrt(size)).softmax(-1) @ values):
             wrong(
-                f"the scale is √{size}, {name}: divide by the square root of the head size, the width "
-                "of q and k"
+                f"the scale is √{size}, {name}: "
+                "divide by the square root of the head size, the width of q and k"
             )
     if same(values.sum(dim=0)):
         wrong("every token has weight 1: the softmax runs over the wrong dimension; it belongs to the keys")
@@ -170,8 +168,8 @@ def next_row(answer: Answer) -> None:
     right = attention(query[-1:], keys, values)[0]
     if not same(right):
         wrong(
-            "this is not softmax(q·k / √d) over all 8 keys, times the 8 values: check each of the three steps "
-            f"({difference(row, right)})"
+            "this is not softmax(q·k / √d) over all 8 keys, times the 8 values: "
+            f"check each of the three steps ({difference(row, right)})"
         )
 
 
@@ -209,8 +207,8 @@ def unpermute(answer: Answer) -> None:
             wrong("right for a swap, wrong for a 3-cycle: you applied p twice; undo it with its inverse")
         if any(torch.equal(result, layer(x).sort(dim=0, descending=down).values) for down in (False, True)):
             wrong(
-                "it sorts the numbers, which loses what belonged together: send back whole rows, by the "
-                "inverse of p"
+                "it sorts the numbers, which loses what belonged together: "
+                "send back whole rows, by the inverse of p"
             )
         if not all(any(torch.equal(row, other) for other in layer(x)) for row in result):
             wrong(
@@ -223,9 +221,8 @@ def unpermute(answer: Answer) -> None:
 
 @exercise(
     "Which token asks the question when the next one is generated? That one must stay where it is.",
-    "The words before it may stand in any order. Which change of order is never the same sentence "
-    "again, also for "
-    "“to be to sleep” and for words that are sorted already?",
+    "The words before it may stand in any order. Which change of order is never the same sentence again, "
+    "also for “to be to sleep” and for words that are sorted already?",
     well_done="two sentences, one answer: no training can make one layer tell them apart.",
 )
 def failing_twin(answer: Answer) -> None:
@@ -257,11 +254,9 @@ def failing_twin(answer: Answer) -> None:
         if words:
             word = min(words, key=lambda word: found[word] == asked[word])
             wrong(
-                f"“{word}” is {asked[word]} of the {len(tokens)} words of “{sentence}”, and "
-                f"{found[word]} of the "
-                f"{len(twin)} of the twin: it needs the same words, each as often (or all of them twice "
-                "as often), "
-                "otherwise other values are averaged"
+                f"“{word}” is {asked[word]} of the {len(tokens)} words of “{sentence}”, "
+                f"and {found[word]} of the {len(twin)} of the twin: it needs the same words, "
+                "each as often (or all of them twice as often), otherwise other values are averaged"
             )
 
 
@@ -300,8 +295,8 @@ def expected_accuracy(answer: Answer) -> None:
 
 
 @exercise(
-    "Row m of a causal pass sees m + 1 tokens, the BOS token among them. What is the weight of each if "
-    "all are equal?",
+    "Row m of a causal pass sees m + 1 tokens, the BOS token among them. "
+    "What is the weight of each if all are equal?",
     """Row 3 sees four tokens and gives each of them a quarter. The other way round: how many tokens does a row see
 that gives each of them 0.2, and which row is it?""",
     well_done="so a causal model can count without any encoding, if its first token differs from the rest.",
@@ -318,17 +313,15 @@ def position_from_share(answer: Answer) -> None:
             wrong("the sign is wrong: subtract 1 from the number of tokens, not the other way round")
         if position != 3 and got == position - 1 and 1 / share == position + 1:
             wrong(
-                f"right at first, and {got:g} at position {position}, since 1 // {share} is "
-                f"{1 // share}: divide with /"
+                f"right at first, and {got:g} at position {position}, "
+                f"since 1 // {share} is {1 // share}: divide with /"
             )
         if position != 3 and got in (position - 1, position + 1):
             wrong(
-                f"right at first, and {got:g} at position {position}, since 1/share is {1 / share!r} in "
-                "floating "
-                "point: int, floor and ceil cut; round, or return the fraction"
+                f"right at first, and {got:g} at position {position}, since 1/share "
+                f"is {1 / share!r} in floating point: int, floor and ceil cut; round, or return the fraction"
             )
         wrong(
-            f"a share of {share:.3f} belongs to position {position}, not {got:.3f}: how many tokens "
-            "share equally, "
-            "if each gets as much?"
+            f"a share of {share:.3f} belongs to position {position}, not {got:.3f}: "
+            "how many tokens share equally, if each gets as much?"
         )

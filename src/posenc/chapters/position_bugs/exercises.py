@@ -74,15 +74,14 @@ def steps_apart(answer: Answer) -> None:
         if math.isclose(got, _apart(agreeing, tokens, log, cached=False).abs().max().item(), abs_tol=1e-9):
             wrong("the cache is not handed on: each step needs the one that the step before returned")
         wrong(
-            f"two runs that agree to the last digit are apart by {got:.3g}: compare the logits of each "
-            "step with those of "
-            "the same place in the whole text"
+            f"two runs that agree to the last digit are apart by {got:.3g}: "
+            "compare the logits of each step with those of the same place in the whole text"
         )
     shifted = _Toy(constant=5.0)
     if abs(answer.number(shifted.whole, shifted.step, tokens)) > 1e-9:
         wrong(
-            "logits that differ by one constant give the same probabilities: compare log_softmax of "
-            "both, not logits"
+            "logits that differ by one constant give the same probabilities: "
+            "compare log_softmax of both, not logits"
         )
     for toy in (_Toy(0.02), _Toy(0.3, only=4), _Toy(-0.05)):
         off = _apart(toy, tokens, log)
@@ -92,8 +91,8 @@ def steps_apart(answer: Answer) -> None:
         same = partial(math.isclose, got, rel_tol=1e-6)
         if got == 0:
             wrong(
-                "the runs differ and it says 0: the likeliest token may stay the same, so compare all "
-                "log-probabilities"
+                "the runs differ and it says 0: "
+                "the likeliest token may stay the same, so compare all log-probabilities"
             )
         if same(off.max().item()) or same(-off.min().item()):
             wrong("a difference may have either sign: take abs() before the maximum")
@@ -139,13 +138,13 @@ def positions_from_mask(answer: Answer) -> None:
             wrong("it counts down the columns: a row is one text, so add up along dim=1")
         if torch.equal(got[real], wanted[real]):
             wrong(
-                f"real tokens are right; the padding has {got[~real].min()} to {got[~real].max()} and "
-                "is to have 0"
+                "real tokens are right; "
+                f"the padding has {got[~real].min()} to {got[~real].max()} and is to have 0"
             )
         if torch.equal(got, (torch.arange(real.shape[1]) - (~real).sum(dim=1, keepdim=True)).clamp(min=0)):
             wrong(
-                "padding may stand at the end, too: count the real tokens before each, not the padding "
-                "of the row"
+                "padding may stand at the end, too: "
+                "count the real tokens before each, not the padding of the row"
             )
         wrong(f"for {rows} it gives {got.tolist()} and should give {wanted.tolist()}")
 
@@ -182,23 +181,22 @@ def layout_of(answer: Answer) -> None:
             wrong("the two names have changed places: neighbours are interleaved")
         if direction == -1:
             wrong(
-                "right for counter-clockwise turns, wrong for clockwise ones: look at which dimension "
-                "moves, not at its sign"
+                "right for counter-clockwise turns, wrong for clockwise ones: "
+                "look at which dimension moves, not at its sign"
             )
         if rotary_dim < head_dim:
             wrong(
-                f"wrong where {rotary_dim} of {head_dim} dimensions are turned: the halves are those of "
-                "the turned part"
+                f"wrong where {rotary_dim} of {head_dim} dimensions are turned: "
+                "the halves are those of the turned part"
             )
         if offset:
             wrong(
-                "wrong where position 0 is turned too: don't compare with position 0, look at the zeros "
-                "of one result"
+                "wrong where position 0 is turned too: "
+                "don't compare with position 0, look at the zeros of one result"
             )
         wrong(
-            f"both layouts are called {said['interleaved']}: is the vector turned at a position other "
-            "than 0, and is it 0 "
-            "in all dimensions but one?"
+            f"both layouts are called {said['interleaved']}: "
+            "is the vector turned at a position other than 0, and is it 0 in all dimensions but one?"
         )
 
 
@@ -228,8 +226,8 @@ def base_of(answer: Answer) -> None:
         pairs = head_dim // 2
         if same(base ** ((pairs - 1) / pairs)):
             wrong(
-                "that is the ratio of the first pair's speed to the last's, base^((d-2)/d): raise it to "
-                "the power d/(d-2)"
+                "that is the ratio of the first pair's speed to the last's, base^((d-2)/d): "
+                "raise it to the power d/(d-2)"
             )
         if same(1 / base):
             wrong("upside down: divide the faster pair's angle by the slower's")
@@ -237,9 +235,8 @@ def base_of(answer: Answer) -> None:
             wrong("that is the logarithm of the base")
         if scale != 1 and got > 0 and not math.isclose(got, base, rel_tol=0.1):
             wrong(
-                f"right for plain positions, {got:.4g} for base {base:,.0f} with positions times "
-                f"{scale}: use the ratio of two "
-                "pairs, at position 1, where neither has turned by more than π"
+                f"right for plain positions, {got:.4g} for base {base:,.0f} with positions times {scale}: "
+                "use the ratio of two pairs, at position 1, where neither has turned by more than π"
             )
         wrong(f"it gives {got:.6g} for base {base:,.0f}")
 
@@ -324,7 +321,6 @@ def packing_mask(answer: Answer) -> None:
             wrong("upside down: True is for what may be seen")
         m, n = (got != (same & causal)).nonzero()[0].tolist()
         wrong(
-            f"for the documents {numbers}, query {m} is {'to' if same[m, n] and n <= m else 'not to'} "
-            f"see key {n}, and it "
-            f"gives {got[m, n].item()}"
+            f"for the documents {numbers}, query {m} "
+            f"is {'to' if same[m, n] and n <= m else 'not to'} see key {n}, and it gives {got[m, n].item()}"
         )

@@ -12,8 +12,8 @@ from posenc.lesson.exercises import Answer, difference, exercise, wrong
 
 
 @exercise(
-    "Count the patch's number first: width·row + column. Then take `back` off, and ask which patch has "
-    "that number.",
+    "Count the patch's number first: "
+    "width·row + column. Then take `back` off, and ask which patch has that number.",
     "A number tells its row by a division without remainder, and its column by the remainder.",
     """Both work on whole tensors. Rows and columns apart, and together again:
 >>> row, column = torch.tensor([[4, 0], [5, 1]]).unbind(-1)
@@ -39,8 +39,8 @@ def standing_back(answer: Answer) -> None:
             wrong("that patch comes later: a step back makes the number smaller")
         if is_(row, column - back):
             wrong(
-                "the column alone moves, and becomes negative: before the first of a row stands the "
-                "last of the row above"
+                "the column alone moves, and becomes negative: "
+                "before the first of a row stands the last of the row above"
             )
         if is_(row - back // width, column - back % width):
             wrong("it forgets the wrap: where the column falls below 0, one row more is used up")
@@ -65,9 +65,8 @@ def _patch(numbers: Tensor, width: int) -> tuple[Tensor, Tensor]:
 
 @exercise(
     "Half of the pairs turn with the row, half with the column. Write the angles of one half first.",
-    "The half is a rotary encoding of its own, of a head of head_dim / 2 dimensions: `angles` gives its "
-    "head_dim / 4 pairs, "
-    "if you hand it that size, and the base.",
+    "The half is a rotary encoding of its own, of a head of head_dim / 2 dimensions: "
+    "`angles` gives its head_dim / 4 pairs, if you hand it that size, and the base.",
     """Two tensors of angles side by side:
 >>> torch.cat([torch.zeros(3, 2), torch.ones(3, 2)], dim=-1).shape
 torch.Size([3, 4])""",
@@ -89,14 +88,13 @@ def axial_angles(answer: Answer) -> None:
             wrong("rows and columns have changed places: the first pairs turn with the row")
         if same(torch.cat([row[:, None] * speeds[:4], column[:, None] * speeds[4:]], dim=-1)):
             wrong(
-                "one list of speeds is cut in two, so that columns get the slow ones: both halves have "
-                "the same speeds, "
-                "those of a head of head_dim / 2"
+                "one list of speeds is cut in two, so that columns get the slow ones: "
+                "both halves have the same speeds, those of a head of head_dim / 2"
             )
         if same(torch.cat([row[:, None] * speeds[:4], column[:, None] * speeds[:4]], dim=-1)):
             wrong(
-                "the pairs slow down too little: a half has head_dim / 2 dimensions, so pair i has "
-                "base^(-4i/head_dim)"
+                "the pairs slow down too little: "
+                "a half has head_dim / 2 dimensions, so pair i has base^(-4i/head_dim)"
             )
         if same(right.unflatten(-1, (2, -1)).mT.flatten(-2)):
             wrong(
@@ -106,15 +104,13 @@ def axial_angles(answer: Answer) -> None:
             wrong("every pair turns with row + column: (0, 1) and (1, 0) then are one place")
         if torch.allclose(got, got[:, :1].expand_as(got)) or same(right / right[-1] * got[-1]):
             wrong(
-                "the angles grow with the places as they should, but not at the speeds "
-                "base^(-4i/head_dim): for base "
-                f"{base:g} a row turns the pairs 0 to 3 by {_rounded(got[1, :4])}, and should by "
-                f"{_rounded(right[1, :4])}"
+                "the angles grow with the places as they should, but not at the speeds base^(-4i/head_dim): "
+                f"for base {base:g} a row turns the pairs 0 to 3 by {_rounded(got[1, :4])}, "
+                f"and should by {_rounded(right[1, :4])}"
             )
         wrong(
-            "these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 "
-            "column·speed; for "
-            f"{places.tolist()}, {difference(got, right)}"
+            "these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 column·speed; "
+            f"for {places.tolist()}, {difference(got, right)}"
         )
 
 
@@ -156,11 +152,10 @@ def second_difference(answer: Answer) -> None:
 
 @exercise(
     "Going one wavelength in its direction, the pair makes a whole turn: 2π.",
-    "A step of one row is a step of cos(direction) in the direction; a step of one column is one of "
-    "sin(direction).",
-    "Try the ends. With direction 0 and wavelength 8, eight rows are a whole turn, and columns turn "
-    "nothing; with "
-    "direction π/2 it is the other way round.",
+    "A step of one row is a step of cos(direction) in the direction; "
+    "a step of one column is one of sin(direction).",
+    "Try the ends. With direction 0 and wavelength 8, "
+    "eight rows are a whole turn, and columns turn nothing; with direction π/2 it is the other way round.",
     well_done="two numbers a pair are all that mixed angles need.",
 )
 def pair_steps(answer: Answer) -> None:
@@ -196,10 +191,10 @@ def pair_steps(answer: Answer) -> None:
 
 @exercise(
     "Write the three parts apart, each of shape (tokens, 3), and put them together with torch.cat.",
-    "In the image, time stays at the coordinate that a next token of text would have had. Rows and "
-    "columns start there.",
-    "How many coordinates does an image use up? Its longer side. The text goes on at the largest "
-    "coordinate + 1.",
+    "In the image, time stays at the coordinate that a next token of text would have had. "
+    "Rows and columns start there.",
+    "How many coordinates does an image use up? Its longer side. "
+    "The text goes on at the largest coordinate + 1.",
     """The rows and the columns of a grid:
 >>> from posenc.axes import grid
 >>> grid(2, 2, start=(7, 7)).tolist()
@@ -218,15 +213,14 @@ def places_in_text(answer: Answer) -> None:
         if not torch.equal(text, right[:before]):
             wrong(
                 "the text before the image: token 0 is at (0, 0, 0), token 1 at (1, 1, 1), and so on; "
-                "yours are at "
-                f"{text[:2].tolist()} …"
+                f"yours are at {text[:2].tolist()} …"
             )
         patches = grid(rows, columns, start=(before, before))
         if not torch.equal(image, right[before : before + rows * columns]):
             if torch.equal(image[:, 1:], patches - before) and before:
                 wrong(
-                    "the image's rows and columns start at 0: they start where the text stopped, as its "
-                    "time does"
+                    "the image's rows and columns start at 0: "
+                    "they start where the text stopped, as its time does"
                 )
             if torch.equal(image[:, [2, 1]], patches):
                 wrong("row and column have changed places: the three are (time, row, column)")
@@ -238,9 +232,9 @@ def places_in_text(answer: Answer) -> None:
                 (image != right[before : before + rows * columns]).any(-1).nonzero()[0].item(), columns
             )
             wrong(
-                f"the image, {rows} × {columns} after {before} tokens: patch ({r}, {c}) is at "
-                f"{image[r * columns + c].tolist()}, and (before, before + r, before + c) is "
-                f"{[before, before + r, before + c]}"
+                f"the image, {rows} × {columns} after {before} tokens: "
+                f"patch ({r}, {c}) is at {image[r * columns + c].tolist()}, "
+                f"and (before, before + r, before + c) is {[before, before + r, before + c]}"
             )
         went_on = int(rest[0, 0])
         if not torch.equal(rest, went_on + torch.arange(after)[:, None].expand(-1, 3)):
@@ -251,21 +245,20 @@ def places_in_text(answer: Answer) -> None:
             wrong("the text goes on at the largest coordinate of the image, which is taken: add 1")
         if went_on in (before + rows, before + columns):
             wrong(
-                "the text goes on after one side of the image: the longer one counts, else a coordinate "
-                "is used twice"
+                "the text goes on after one side of the image: "
+                "the longer one counts, else a coordinate is used twice"
             )
         wrong(
-            f"the text goes on at {went_on}, and the largest coordinate before it is "
-            f"{right[:-after].max()}: add 1 to that"
+            f"the text goes on at {went_on}, "
+            f"and the largest coordinate before it is {right[:-after].max()}: add 1 to that"
         )
 
 
 @exercise(
     "Without an image, the next token has the coordinate `tokens`: they count from 0.",
     "An image has rows·columns patches in the sequence and uses up max(rows, columns) coordinates.",
-    "An example: 10 tokens, of which 6 are the patches of an image of 2 × 3. Four are text, the image "
-    "uses up three "
-    "coordinates, so the next token stands at 7.",
+    "An example: 10 tokens, of which 6 are the patches of an image of 2 × 3. "
+    "Four are text, the image uses up three coordinates, so the next token stands at 7.",
     well_done="a cache that counts tokens must add this difference, the delta, to every token that it decodes.",
 )
 def next_coordinate(answer: Answer) -> None:
@@ -291,6 +284,6 @@ def next_coordinate(answer: Answer) -> None:
         if images and got in (tokens + max(images[i]) - math.prod(images[i]) for i in (0, -1)):
             wrong("only one of the images is counted")
         wrong(
-            f"{tokens} tokens with the images {images} lead to {got:g}: tokens, less the patches, plus "
-            "the longer sides"
+            f"{tokens} tokens with the images {images} lead to {got:g}: "
+            "tokens, less the patches, plus the longer sides"
         )

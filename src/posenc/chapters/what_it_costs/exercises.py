@@ -13,12 +13,11 @@ from posenc.timing import Traffic
 
 
 @exercise(
-    "There are five operations: two multiplications, a minus, a cat and a sum. Write down each on a "
-    "line of its own.",
+    "There are five operations: two multiplications, a minus, a cat and a sum. "
+    "Write down each on a line of its own.",
     "With n numbers in x and t in a table: x * cos reads n + t and writes n. The minus touches half of x.",
-    "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: the "
-    "five operations read "
-    "4, 1, 2, 4 and 4 numbers. What does each write?",
+    "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: "
+    "the five operations read 4, 1, 2, 4 and 4 numbers. What does each write?",
     well_done="every intermediate result is written to memory and read again.",
 )
 def rotation_bytes(answer: Answer) -> None:
@@ -55,18 +54,16 @@ def rotation_bytes(answer: Answer) -> None:
             wrong("that is what the operations read: add what they write")
         wrong(
             f"for {heads} heads, T = {length}, d = {d}, itemsize {itemsize} it is not {got:,.0f} bytes: "
-            "that is "
-            f"{got / itemsize / n:.3g} times the numbers of x. List 5 operations, what each reads and "
-            "what it writes"
+            f"that is {got / itemsize / n:.3g} times the numbers of x. "
+            "List 5 operations, what each reads and what it writes"
         )
 
 
 @exercise(
     "How long does the device need for the bytes? How long does the host need to launch the kernels?",
     "Both work at the same time, so a function takes the longer of its two times.",
-    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so the "
-    "function takes 4 µs. Write "
-    "a function that gives this time for one of the two, and call it twice.",
+    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so "
+    "the function takes 4 µs. Write a function that gives this time for one of the two, and call it twice.",
     well_done="with few bytes launches decide, with many the bytes.",
 )
 def faster(answer: Answer) -> None:
@@ -98,16 +95,15 @@ def faster(answer: Answer) -> None:
         for each in (first, second)
     )
     wrong(
-        f"wrong for {first.bytes:,} bytes in {first.kernels} against {second.bytes:,} in "
-        f"{second.kernels} kernels, "
-        f"which need {times}: the longer of each two counts"
+        f"wrong for {first.bytes:,} bytes in {first.kernels} against "
+        f"{second.bytes:,} in {second.kernels} kernels, which need {times}: the longer of each two counts"
     )
 
 
 @exercise(
     "Start on paper: which mistakes does the listing make when its kernel's first call compiles for a second?",
-    "One pair of readings for each call, the flush before the first of the pair, and the wait after the "
-    "last pair.",
+    "One pair of readings for each call, "
+    "the flush before the first of the pair, and the wait after the last pair.",
     """A median does not mind one interruption:
 >>> times = torch.tensor([40.0, 40.0, 1040.0, 40.0, 40.0])
 >>> times.mean().item(), times.median().item()
@@ -129,8 +125,8 @@ def time_kernel(answer: Answer) -> None:
         wrong("5 µs is what the host needs to queue the call: it did not wait for the device")
     if near(got, 45e-6):
         wrong(
-            "45 µs is the kernel and its launch: the device was idle and waited for the host; "
-            "let it flush meanwhile, and wait once, at the end"
+            "45 µs is the kernel and its launch: "
+            "the device was idle and waited for the host; let it flush meanwhile, and wait once, at the end"
         )
     if near(got, 105e-6, 0.06):
         wrong("about 100 µs is the kernel and the flush: flush before the first reading of the pair")
@@ -214,8 +210,8 @@ def decode_step(answer: Answer) -> None:
                     )
             if position != n and cached(cache, turned(key, n)):
                 wrong(
-                    "the length of the cache is not the position: the start may have been dropped; use "
-                    "`position`"
+                    "the length of the cache is not the position: "
+                    "the start may have been dropped; use `position`"
                 )
             if cached(cache, turned(key, position + 1)):
                 wrong("the new key is turned to position + 1: it stands at `position`")
@@ -233,9 +229,8 @@ def decode_step(answer: Answer) -> None:
             wrong("the scores lack the division by √d")
         if not torch.allclose(got["scores"], expected, rtol=0, atol=1e-9):
             wrong(
-                "the cache is right, the scores are not: rotated query times every key of the new "
-                "cache, over √d "
-                f"({difference(got['scores'], expected)})"
+                "the cache is right, the scores are not: rotated query times every key of the new cache, "
+                f"over √d ({difference(got['scores'], expected)})"
             )
 
 
@@ -264,9 +259,8 @@ def longest_bias(answer: Answer) -> None:
         if got == math.isqrt(memory // heads):
             wrong("that counts numbers: each has itemsize bytes")
         wrong(
-            f"{got:,.0f} is not the longest text for {memory:,} bytes, {heads} heads, itemsize "
-            f"{itemsize}: its bias takes "
-            f"{heads * itemsize * got**2:,.0f} bytes"
+            f"{got:,.0f} is not the longest text for {memory:,} bytes, {heads} heads, itemsize {itemsize}: "
+            f"its bias takes {heads * itemsize * got**2:,.0f} bytes"
         )
 
 
