@@ -3,6 +3,7 @@
 import base64
 import importlib.util
 import io
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -34,6 +35,15 @@ def kept_as(png: bytes) -> bytes:
     file = io.BytesIO()
     with_palette(Image.open(io.BytesIO(png))).save(file, "PNG", optimize=True)
     return file.getvalue()
+
+
+def as_kept(drawn: bytes, path: Path) -> None:
+    """Fail where a drawn picture is not the one in that file. `make pictures` keeps the drawn one."""
+    if os.environ.get("KEEP_PICTURES"):
+        path.write_bytes(kept_as(drawn))
+    assert path.exists(), "look at its picture, and keep it: make pictures"
+    where = same_or_where(drawn, path.read_bytes())
+    assert where is None, f"{where}. If that is meant: make pictures"
 
 
 def same_or_where(drawn: bytes, stored: bytes) -> str | None:

@@ -3,16 +3,11 @@
 A figure that can be made without data has its picture in the chapter's notebook, as it starts, and is compared with
 it pixel by pixel, through the palette that stored pictures get. One that shows measured data is made from made-up
 data by a function of its name in made_up.py, in the folder of the chapter's tests, and compared with the picture of
-its name beside that. After a change that is meant, look at the new pictures, and keep them:
-
-    make notebooks                                                             those of the notebooks; where only a
-                                                                               package changed, FRESH=1 make notebooks
-    KEEP_PICTURES=1 python -m pytest tests/posenc/chapters/test_pictures.py    those of made-up data
+its name beside that. After a change that is meant, look at the new pictures and keep them: `make pictures`.
 """
 
 import functools
 import importlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +16,7 @@ import torch
 from bench import figure_functions
 from ipywidgets import Text
 from matplotlib import text
-from pictures import kept_as, load, same_or_where, shown
+from pictures import as_kept, load, same_or_where, shown
 from thorough import ALL
 
 from courseware.notebooks import NOTEBOOKS, read
@@ -62,14 +57,9 @@ def drawn_as_kept(name: str, live: Live) -> None:
         stored = [picture for words, picture in pictures(chapter) if words == repr(live)]
         assert stored, f"no cell of the chapter shows it as it starts: {live!r}"
         where = [same_or_where(live.png(), picture) for picture in stored]
-        assert None in where, f"{where[0]}. If that is meant: make notebooks"
+        assert None in where, f"{where[0]}. If that is meant: make pictures"
         return
-    picture = HERE / chapter / f"{function}.png"
-    if os.environ.get("KEEP_PICTURES"):
-        picture.write_bytes(kept_as(live.png()))
-    assert picture.exists(), "look at its picture and keep it, as the top of this file says"
-    where = same_or_where(live.png(), picture.read_bytes())
-    assert where is None, f"{where}. If that is meant, keep the new one, as the top of this file says"
+    as_kept(live.png(), HERE / chapter / f"{function}.png")
 
 
 def small_text(live: Live) -> dict[str, float]:
@@ -120,6 +110,12 @@ def test_a_moved_figure_is_the_one_that_starts_there(name):
         where = same_or_where(live.png(), fresh.png())
         assert where is None, f"{values}: {where}"
         live.set(**start)
+
+
+def test_the_readme_shows_what_chapter_4_draws():
+    live = FIGURES["rotary_encoding.two_positions"]()
+    live.set(m=20)
+    as_kept(live.png(), NOTEBOOKS.parent / "README.png")
 
 
 def test_nothing_is_made_up_that_is_no_figure():

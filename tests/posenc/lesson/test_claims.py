@@ -79,6 +79,11 @@ def test_a_line_has_the_sentence_then_what_was_measured_then_the_bound(value, op
     assert line("it is", value, **options) == said
 
 
+@pytest.mark.parametrize("value, held", [(0.99, False), (1, True), (2, True), (2.01, False)])
+def test_the_ends_of_between_are_included_and_nothing_beyond(value, held):
+    assert make("it is", value, between=(1, 2)).held == held
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from pictures import same_or_where
+from pictures import as_kept
 
 from posenc.lesson.palette import ADDED
 from posenc.lesson.training_curves import follow, training_curves
@@ -22,7 +22,6 @@ def test_training_curves_grow_one_line_a_seed():
 
 
 def test_training_curves_are_drawn_as_they_are_kept():
-    """The picture beside this file is `pictures.kept_as(live.png())`, looked at."""
     live = training_curves(
         ["none", "added"], steps=100, measure="share right", chance=0.5, colours={"added": ADDED}
     )
@@ -31,5 +30,4 @@ def test_training_curves_are_drawn_as_they_are_kept():
         report = follow(live, name, lambda: next(measured))
         for step in (0, 40, 100):
             report(step)
-    kept = Path(__file__).with_name("training_curves.png")
-    assert same_or_where(live.png(), kept.read_bytes()) is None
+    as_kept(live.png(), Path(__file__).with_name("training_curves.png"))
