@@ -11,6 +11,7 @@ import numpy as np
 from nbformat import NotebookNode
 from PIL import Image
 
+from courseware.keep import VISIBLE, distances
 from courseware.notebooks import with_palette
 from posenc.lesson.controls import slider, switch
 from posenc.lesson.live import Live, canvas
@@ -47,17 +48,16 @@ def as_kept(drawn: bytes, path: Path) -> None:
 
 
 def same_or_where(drawn: bytes, stored: bytes) -> str | None:
-    """None where a drawn picture is the stored one, as it is or with a palette; else what differs, in words."""
-    old = pixels(stored)
-    found = [pixels(drawn), np.asarray(with_palette(Image.open(io.BytesIO(drawn))).convert("RGB"))]
-    if any(np.array_equal(new, old) for new in found):
+    """None where two pictures look the same; else what differs, in words."""
+    new, old = (Image.open(io.BytesIO(png)).convert("RGB") for png in (drawn, stored))
+    if new.size != old.size:
+        return f"the picture has {new.size} pixels, the stored one {old.size}"
+    rows, columns = np.nonzero(distances(new, old) > VISIBLE)
+    if not len(rows):
         return None
-    if found[1].shape != old.shape:
-        return f"the picture has {found[1].shape[1::-1]} pixels, the stored one {old.shape[1::-1]}"
-    rows, columns = np.nonzero((found[1] != old).any(axis=-1))
     return (
-        f"{len(rows)} pixels are not those of the stored picture, between ({columns.min()}, {rows.min()}) "
-        f"and ({columns.max()}, {rows.max()}) of {old.shape[1::-1]}"
+        f"it differs from the stored picture between ({columns.min()}, {rows.min()}) "
+        f"and ({columns.max()}, {rows.max()}) of {old.size}"
     )
 
 

@@ -34,13 +34,12 @@ def drawn(*, up=0.0, markers=(), title="0.97 right", lines=1):
     return Image.open(file).convert("RGB")
 
 
-@pytest.mark.parametrize("change", [{"up": 1}, {"up": 2}, {"title": "0.96 right"}])
-def test_a_hair_is_no_news(change):
-    assert not differ(drawn(), drawn(**change))
+def test_a_hair_is_no_news():
+    assert not differ(drawn(), drawn(up=0.3))
 
 
-@pytest.mark.parametrize("change", [{"up": 5}, {"lines": 0}, {"markers": (5,)}])
-def test_a_moved_line_is_news_and_so_is_one_that_came_or_went(change):
+@pytest.mark.parametrize("change", [{"up": 1}, {"title": "0.96 right"}, {"lines": 0}, {"markers": (5,)}])
+def test_a_moved_line_is_news_and_so_are_a_digit_and_what_came_or_went(change):
     assert differ(drawn(), drawn(**change))
 
 
@@ -79,7 +78,7 @@ def outputs(measured=0.5, bound=1, printed="one\n", **picture):
 
 
 def test_other_digits_of_a_measurement_say_the_same():
-    assert say_the_same(outputs(), outputs(measured=0.4, up=1))
+    assert say_the_same(outputs(), outputs(measured=0.4, up=0.3))
 
 
 @pytest.mark.parametrize("change", [{"bound": 2}, {"printed": "two\n"}, {"up": 9}])

@@ -586,7 +586,9 @@ def test_the_first_position_that_departs_is_said_and_differs():
     speeds = 10_000 ** -(pair / 47)
     lost = convention(lambda x, p: turned(speeds)(x, p.bfloat16().double()), 96)
     assert (
-        lost.precision == "bfloat16 positions" and not lost.besides and lost.base == pytest.approx(10_000 ** (48 / 47))
+        lost.precision == "bfloat16 positions"
+        and not lost.besides
+        and lost.base == pytest.approx(10_000 ** (48 / 47))
     )
     # rows that come out in another order hide nothing
     flipped = convention(lambda x, p: expected.rotate(x, p % 300).flip(2), 64)

@@ -90,6 +90,12 @@ def test_yarn_without_rounding_starts_exactly_at_fast_and_slow_turns():
     assert torch.equal(slowed == 1, turns >= 32) and torch.equal(slowed < 1 / 4 + 1e-12, turns <= 1)
 
 
+def test_yarns_ramp_may_end_behind_the_last_pair():
+    """Within 1000 positions of base 100 the last of four pairs turns five times: the ramp goes from pair 1 to 5."""
+    slowed = speeds(partial(yarn, scale=2.0, trained_length=1000), 8, base=100.0)
+    assert slowed.tolist() == pytest.approx([1, 1, 1 - 1 / 8, 1 - 2 / 8])
+
+
 def test_llama3_ramps_in_turns():
     slowed = speeds(partial(llama3, scale=8.0, trained_length=8192), base=500_000.0)
     turns = 8192 * angles(ONE, 128, base=500_000.0) / (2 * math.pi)
@@ -110,6 +116,7 @@ def test_p_rope_turns_the_fastest_pairs_alone():
     assert torch.equal(
         speeds(partial(p_rope, share=0.25), 16), torch.tensor([1.0, 1, 0, 0, 0, 0, 0, 0]).double()
     )
+    assert p_rope(ONE, 6, share=0.9).count_nonzero() == 2  # of 2.7 pairs
     assert torch.equal(p_rope(ONE, 16, share=1), angles(ONE, 16)) and not p_rope(ONE, 16, share=0).any()
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 import torch
 from bench import figure_functions
+from colours import confused
 from ipywidgets import Text
 from matplotlib import text
+from matplotlib.colors import to_hex
 from pictures import as_kept, load, same_or_where, shown
 from thorough import ALL
 
@@ -69,6 +71,22 @@ def small_text(live: Live) -> dict[str, float]:
     return {item.get_text(): item.get_fontsize() for item in shown if item.get_fontsize() < 9}
 
 
+def told_by_colour_alone(live: Live) -> list[str]:
+    """Lines and dots of one panel that look alike to some readers; hairlines that are no curve don't count."""
+    found = []
+    for axes in live.figure.axes:
+        curves = [line for line in axes.lines if line.get_marker() != "None" or line.get_linewidth() > 1]
+        looks = {
+            f"{number} {line.get_label()}": (
+                to_hex(line.get_color()),
+                (line.get_linestyle(), line.get_marker(), line.get_fillstyle()),
+            )
+            for number, line in enumerate(curves)
+        }
+        found += confused(looks)
+    return found
+
+
 @pytest.mark.parametrize(
     "name",  # those of chapter 9 make models
     [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("models_you_use")) for name in FIGURES],
@@ -83,6 +101,7 @@ def test_a_figure(name):
     assert torch.equal(torch.get_rng_state(), before)
     drawn_as_kept(name, live)
     assert not small_text(live)
+    assert not told_by_colour_alone(live)
     assert live.sweep() >= len(live.controls.keys() - {"sentence"})
 
 

@@ -15,7 +15,7 @@ from posenc.probe import Convention, convention
 from posenc.probe.agreement import QUIET
 from posenc.tasks import CHARACTERS
 
-LOUD = "#A50026"  # runs that disagree; no colour of the palette
+LOUD = "#98001F"  # runs that disagree; no colour of the palette
 PALE = "#EEEEEE"  # too little to matter
 FLOOR = 1e-7  # where the bars of differences begin
 

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from matplotlib.colors import to_hex
 
 from posenc.chapters.position_bugs import figures
+from posenc.lesson.palette import GREY
 from posenc.probe import Convention
 from posenc.tasks import CHARACTERS
 
@@ -32,7 +34,7 @@ def test_loud_runs_are_named():
         {
             "none": dict.fromkeys(RUNS, 1e-5),
             "clockwise": dict.fromkeys(RUNS, 1e-5),
-            "cache from 0": {"shift": 1e-5, "far": 0.0, "steps": 3.0},
+            "cache from 0": {"shift": 1e-5, "far": 0.0, "steps": 0.05},
         }
     )
     live.set(mistake="clockwise")
@@ -40,8 +42,10 @@ def test_loud_runs_are_named():
     live.set(mistake="cache from 0")
     assert live.artists["said"].get_text() == "cache from 0: these disagree: steps"
     ends = [segment[1] for segment in live.artists["bars"].get_segments()]
-    assert [end[0] for end in ends] == pytest.approx([1e-5, figures.FLOOR, 3.0])
+    assert [end[0] for end in ends] == pytest.approx([1e-5, figures.FLOOR, 0.05])
     assert [tuple(end)[1] for end in ends] == [0, 1, 2]
+    colours = [to_hex(colour).upper() for colour in live.artists["bars"].get_colors()]
+    assert colours == [GREY, GREY, figures.LOUD]
 
 
 def test_the_matrices_turn_a_vector_as_the_rotation_does():

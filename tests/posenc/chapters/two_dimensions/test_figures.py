@@ -141,7 +141,7 @@ def test_the_point_is_the_pairs_two_steps():
     )
     assert live.artists["readout"].get_text() == f"{row:.2f} a row, {column:.2f} a column"
     (_, right), (_, down) = live.artists["along"].get_data()
-    assert math.hypot(right, down) == pytest.approx(4)
+    assert (down, right) == pytest.approx((4 * math.cos(math.radians(30)), 4 * math.sin(math.radians(30))))
     live.set(degrees=180)
     assert live.artists["readout"].get_text() == "−1.57 a row, 0.00 a column"
 

@@ -106,7 +106,10 @@ def all_hands() -> Live:
     for pair in range(width // 2):
         left, bottom = 0.02 + 0.215 * (pair % 2), 0.5 - 0.49 * (pair // 2)
         clock = bare(dial(figure.add_axes((left, bottom, 0.2, 0.41))))
-        moving[f"before {pair}"], moving[f"after {pair}"] = hand(clock, GREY), hand(clock, POSITION)
+        moving[f"before {pair}"], moving[f"after {pair}"] = (
+            hand(clock, GREY, linestyle="--"),
+            hand(clock, POSITION),
+        )
         (moving[f"turn {pair}"],) = clock.plot([], [], color=ADDED, linewidth=1.5)
         moving[f"angle {pair}"] = clock.set_title(" ")
     panel = figure.add_axes((0.53, 0.03, 0.42, 0.86))

@@ -92,9 +92,11 @@ def angle_cost() -> Live:
     plane.plot([-1, 3], [0, 0], color=CONTENT, linewidth=1.2)
     moving, arrow = {}, {"linewidth": 3, "solid_capstyle": "round"}
     tick = {"color": "black", "markersize": 9, "alpha": 0.5}
-    (moving["line"],) = plane.plot([], [], color=POSITION, linewidth=1.2)
+    (moving["line"],) = plane.plot([], [], color=POSITION, linewidth=1.2, linestyle=":")
     (moving["content"],) = plane.plot([], [], color=CONTENT, label="content", **arrow)
-    (moving["position"],) = plane.plot([], [], color=POSITION, label="position", **arrow)
+    (moving["position"],) = plane.plot(
+        [], [], color=POSITION, label="position", linestyle=(0, (3, 0.5)), **arrow
+    )
     (moving["dots"],) = plane.plot([], [], ".", color="black", markersize=2.5, label="their sum, with noise")
     (moving["ticks"],) = plane.plot([], [], "|", label="content as it is read", **tick)
     plane.legend(loc="upper left", frameon=False, ncols=2, columnspacing=1, handlelength=1.4)

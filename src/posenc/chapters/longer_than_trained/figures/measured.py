@@ -15,7 +15,7 @@ from posenc.lesson.palette import ADDED, BIAS, GREY, MAGNITUDE, NONE, SEEN, TURN
 
 # Colour and line of every encoding: a hue a family, a line a member.
 STYLES = {
-    "none": (NONE, "-"),
+    "none": (NONE, ":"),
     "sinusoids": (ADDED, "-"),
     "rotary": (TURNED, "-"),
     "p-RoPE": (TURNED, "--"),

@@ -275,7 +275,7 @@ def constant_turned() -> Live:
         if not column:
             hand(plane, CONTENT, word)
             (moving["sum"],) = plane.plot([], [], color=ADDED, linewidth=1.5, linestyle="--")
-            moving["position"] = hand(plane, POSITION)
+            moving["position"] = hand(plane, POSITION, marker="s")
             plane.text(0.03, 0.03, "word, position, dashed: their sum", transform=plane.transAxes)
         else:
             hand(plane, QUERY, query, linewidth=1, linestyle="--", marker="")
@@ -286,10 +286,10 @@ def constant_turned() -> Live:
     wave.set(xlim=(-1, longest + 1), ylim=(-1.25, 1.25), yticks=[-1, 0, 1])
     wave.set_xlabel("position p")
     wave.set_title("tip of the constant (dots), PE(p) (rings)")
-    for name, colour in (("cosine", GREY), ("sine", POSITION)):
-        (moving[f"{name}, wave"],) = wave.plot([], [], color=colour, linewidth=1, alpha=0.6)
-        (moving[f"{name}, ring"],) = wave.plot([], [], "o", color=colour, markersize=11, fillstyle="none")
-        (moving[f"{name}, dot"],) = wave.plot([], [], "o", color=colour, markersize=5)
+    for name, colour, line, mark in (("cosine", GREY, "--", "o"), ("sine", POSITION, "-", "s")):
+        (moving[f"{name}, wave"],) = wave.plot([], [], line, color=colour, linewidth=1, alpha=0.6)
+        (moving[f"{name}, ring"],) = wave.plot([], [], mark, color=colour, markersize=11, fillstyle="none")
+        (moving[f"{name}, dot"],) = wave.plot([], [], mark, color=colour, markersize=5)
 
     def update(p: int, pair: int) -> None:
         tip, turned = (rotate(vector, theta[p, [pair]]) for vector in (constant, query))
