@@ -8,7 +8,7 @@ install := "$(PYTHON)" src/courseware/install.py
 # What the tests and the stored outputs are made under; courseware.notebooks sets the same.
 steady := PYTHONHASHSEED=0 OMP_NUM_THREADS=1 TQDM_DISABLE=1 COLUMNS=100 TZ=UTC
 
-.PHONY: help python ready classroom lab test check notebooks site tally bench replicate assignment grade gradescope load clean
+.PHONY: help python ready classroom lab test check notebooks pictures site tally bench replicate assignment grade gradescope load clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,10 @@ check: ready ## look through the code, and run the tests that take less than a m
 notebooks: ready ## execute the notebooks, store their outputs, write the page of claims (CHAPTER=01 for one, FRESH=1 for all anew)
 	@$(python) -m courseware.notebooks $(if $(CHAPTER),$(CHAPTER) start)
 	@$(python) -m courseware.verdicts
+
+pictures: ready ## keep every stored picture anew, in the notebooks, the tests and README.md (CHAPTER=01 for the notebook of one)
+	@KEEP_PICTURES=1 $(python) -m courseware.notebooks $(CHAPTER)
+	@$(steady) KEEP_PICTURES=1 $(python) -m pytest -q tests/posenc/chapters/test_pictures.py tests/posenc/lesson/test_training.py
 
 site: ready ## make the course as web pages whose sliders move without a kernel
 	@$(steady) $(python) -m courseware.site.pages

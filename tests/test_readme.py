@@ -36,6 +36,8 @@ MAKE = {
     "make notebooks CHAPTER=01": ".venv -m courseware.notebooks 01 start",
     "make bench": ".venv tests/bench.py",
     "FRESH=1 make notebooks": ".venv -m courseware.notebooks",
+    "make pictures": ".venv -m courseware.notebooks",
+    "make pictures CHAPTER=01": ".venv -m courseware.notebooks 01",
     "make tally": ".venv -m courseware.tally",
     "make replicate": ".venv -m courseware.replicate",
     "make replicate SETS=16": ".venv -m courseware.replicate --sets 16",

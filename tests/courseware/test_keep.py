@@ -112,6 +112,20 @@ def test_the_old_outputs_stay_by_cell_and_take_the_new_number():
     assert keep.keep(old, moved) == moved
 
 
+def test_with_keep_pictures_the_pictures_are_new_and_the_words_stay(monkeypatch):
+    old, new = chapter(), chapter(measured=0.4, up=0.3)
+    monkeypatch.setenv("KEEP_PICTURES", "1")
+    kept = keep.keep(old, new).cells[1].outputs
+    assert (
+        kept[2].data["image/png"]
+        == new.cells[1].outputs[2].data["image/png"]
+        != old.cells[1].outputs[2].data["image/png"]
+    )
+    assert kept[:2] == old.cells[1].outputs[:2] and kept[3] == old.cells[1].outputs[3]
+    timed = chapter(tags=["nbval-ignore-output"])
+    assert keep.keep(timed, chapter(tags=["nbval-ignore-output"], up=0.3)) == timed
+
+
 def test_what_needs_the_parameters_comes_from_a_training():
     sources = ["import torch", "SEED = 0", "x = 3", "losses = train(SEED)", "y = losses[0] + x", "show(x)"]
     cells = [v4.new_code_cell(source) for source in sources]
