@@ -8,6 +8,8 @@ its name beside that. After a change that is meant, look at the new pictures and
 
 import functools
 import importlib
+import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,9 +21,11 @@ from ipywidgets import Text
 from matplotlib import text
 from matplotlib.colors import to_hex
 from pictures import as_kept, load, same_or_where, shown
+from PIL import Image, ImageSequence
 from thorough import ALL
 
-from courseware.notebooks import NOTEBOOKS, read
+from courseware.keep import differ
+from courseware.notebooks import NOTEBOOKS, read, with_palette
 from posenc.lesson.controls import ends
 from posenc.lesson.live import Live
 
@@ -136,12 +140,27 @@ def test_a_moved_figure_is_the_one_that_starts_there(name):
         live.set(**start)
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_chapter_4_draws():
-    live = FIGURES["rotary_encoding.two_positions"]()
+    """Query and key go on together, three positions apart, and come back: a frame a position."""
+    path, live = NOTEBOOKS.parent / "README.png", FIGURES["rotary_encoding.two_positions"]()
     live.set(m=3, n=0)
     live.set(lock=True)
-    live.set(m=20)
-    as_kept(live.png(), NOTEBOOKS.parent / "README.png")
+    drawn = []
+    for m in (*range(3, 25), *range(23, 3, -1)):
+        live.set(m=m)
+        drawn.append(Image.open(io.BytesIO(live.png())).convert("RGB"))
+    if os.environ.get("KEEP_PICTURES"):
+        colours = with_palette(drawn[21])  # all of both curves
+        frames = [frame.quantize(palette=colours, dither=Image.Dither.NONE) for frame in drawn]
+        times = [900 if number in (0, 21) else 140 for number in range(len(frames))]
+        frames[0].save(path, save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=True)
+    with Image.open(path) as kept:
+        same = [
+            not differ(one, frame.convert("RGB"))
+            for one, frame in zip(drawn, ImageSequence.Iterator(kept), strict=True)
+        ]
+    assert all(same), "the README's picture is another one. If that is meant: make pictures"
 
 
 def test_nothing_is_made_up_that_is_no_figure():
