@@ -41,6 +41,9 @@ def angles(positions: Tensor, head_dim: int, *, base: float = 10_000.0) -> Tenso
 def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:
     """Turn every pair of dimensions of every vector.
 
+    The cosines and sines are made at each call. `posenc.rotary_tables.rotate_by` takes ready ones, for decoding, long
+    texts with few heads, compilers, and memory that starts at an odd place.
+
     Args:
         x: queries or keys, shape (…, T, head_dim). It is not changed.
         angles: radians, float32 or float64, shape that broadcasts to (…, T, pairs). With fewer pairs

@@ -49,27 +49,29 @@ def rotate_by(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleaved
             f"{tuple(x.shape)}: both must broadcast to its axes but the last, and have one number for two dimensions"
         )
     dtype = x.dtype if x.dtype in WIDE else torch.float32
-    part, cos, sin = x[..., : 2 * pairs], cos.to(dtype), sin.to(dtype)
-    if torch.compiler.is_compiling():
-        turned = _formula(part.to(dtype), cos, sin, layout).to(x.dtype)
-    else:
-        turned = _eager(part, cos, sin, layout)
-    return turned if 2 * pairs == x.shape[-1] else torch.cat([turned, x[..., 2 * pairs :]], dim=-1)
+    if cos.dtype != dtype:
+        cos, sin = cos.to(dtype), sin.to(dtype)
+    turn = _formula if torch.compiler.is_compiling() else _eager
+    if 2 * pairs == x.shape[-1]:
+        return turn(x, cos, sin, layout)
+    return torch.cat([turn(x[..., : 2 * pairs], cos, sin, layout), x[..., 2 * pairs :]], dim=-1)
 
 
 def _formula(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """Real and without a loop: a compiler makes one kernel of it, for any T."""
     shape, axis = ((-1, 2), -1) if layout == "interleaved" else ((2, -1), -2)
-    first, second = x.unflatten(-1, shape).unbind(axis)
-    return torch.stack([first * cos - second * sin, second * cos + first * sin], dim=axis).flatten(-2)
+    first, second = x.to(cos.dtype).unflatten(-1, shape).unbind(axis)
+    turned = [first * cos - second * sin, second * cos + first * sin]
+    return torch.stack(turned, dim=axis).flatten(-2).to(x.dtype)
 
 
 def _eager(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """The operations of `rotate`, so that the numbers are the same."""
     turn = _turn_neighbours if layout == "interleaved" else _turn_halves
-    if x.dtype == cos.dtype and x.storage_offset() % 2:
+    same = x.dtype == cos.dtype
+    if same and x.storage_offset() % 2:
         x = x.clone()  # neighbours are read as complex numbers, which start at an even place
-    long = x.device.type == "cpu" and (x.dtype != cos.dtype or cos.numel() > CACHED)
-    pieces = _pieces(x, cos, sin) if long else [(x, cos, sin)]
-    turned = [turn(piece.to(cos.dtype), *tables).to(x.dtype) for piece, *tables in pieces]
-    return turned[0] if len(turned) == 1 else torch.cat(turned, dim=-2)
+    if x.device.type != "cpu" or x.numel() <= CACHED or (same and cos.numel() <= CACHED):
+        return turn(x.to(cos.dtype), cos, sin).to(x.dtype)
+    pieces = _pieces(x, cos, sin)
+    return torch.cat([turn(piece.to(cos.dtype), *tables).to(x.dtype) for piece, *tables in pieces], dim=-2)

@@ -1,6 +1,6 @@
 """What models do with positions, found from outside: on the course's own Transformer and on made-up modules.
 
-The models of transformers are in test_probe_transformers.py, since they take longer.
+Models of transformers are read in the tests of chapter 9, models_you_use.
 """
 
 import math

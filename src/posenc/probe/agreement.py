@@ -53,24 +53,7 @@ class Calls:
         >>> sorted(agreement(calls, torch.arange(48).view(2, 24)).differences)
         ['far', 'rows', 'shift']
 
-    `Calls.of(model)` writes them for a model of transformers, much like this:
-
-        def positions(tokens, start=0):
-            return torch.arange(start, start + tokens.shape[1])[None].expand(len(tokens), -1)
-
-        def step(tokens, cache):
-            out = model(tokens, past_key_values=cache, use_cache=True)
-            return out.logits, out.past_key_values
-
-        def padded(tokens, real):
-            return model(tokens, attention_mask=real.long(), position_ids=(real.cumsum(1) - 1).clamp(min=0)).logits
-
-        calls = Calls(
-            whole=lambda tokens: model(tokens).logits,
-            at=lambda tokens, start: model(tokens, position_ids=positions(tokens, start)).logits,
-            step=step,
-            padded=padded,
-        )
+    `Calls.of(model)` writes them for a model of transformers.
     """
 
     whole: Callable[[Tensor], Tensor]

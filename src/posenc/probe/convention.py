@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from posenc.probe.departing import departing, departure
 from posenc.probe.matrices import Asked, Rotate
 from posenc.probe.precision import recipe
-from posenc.probe.reading import departing, departure, nothing_read, read_matrices
+from posenc.probe.reading import nothing_read, read_matrices
 from posenc.probe.speeds import SCALES, spoken_number
 
 _BLIND = ("the row of", "the head", "the content of x", "the place")
