@@ -85,10 +85,8 @@ def _essence(source: str) -> str:
     """The source without docstrings, comments and empty lines: the same text under every version of Python."""
     lines = source.splitlines()
     for node in ast.walk(tree(source)):
-        if (
-            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-            and ast.get_docstring(node) is not None
-        ):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if documented and ast.get_docstring(node) is not None:
             first, last = node.body[0].lineno - 1, node.body[0].end_lineno
             lines[first:last] = [""] * (last - first)
     shown = "".join(f"{MAGIC.sub('', line)}\n" for line in lines)

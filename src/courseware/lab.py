@@ -32,12 +32,7 @@ LAYOUT = {
         "collapsed": False,
         "visible": True,
         "current": "@jupyterlab/toc:plugin",
-        "widgets": [
-            "filebrowser",
-            "running-sessions",
-            "@jupyterlab/toc:plugin",
-            "extensionmanager.main-view",
-        ],
+        "widgets": "filebrowser running-sessions @jupyterlab/toc:plugin extensionmanager.main-view".split(),
     },
     "relativeSizes": [0.2, 0.8, 0],
 }
@@ -83,9 +78,7 @@ def digest(path: Path) -> str:
         said = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
     except (ValueError, KeyError, TypeError):
         return "broken"
-    said = [
-        (kind, source) for kind, source in said if source.strip()
-    ]  # JupyterLab adds an empty cell at the end
+    said = [each for each in said if each[1].strip()]  # JupyterLab adds an empty cell at the end
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 

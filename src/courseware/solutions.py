@@ -35,13 +35,10 @@ def with_solutions(notebook: NotebookNode) -> NotebookNode:
         elif "exercise" in tags:
             name = cell.metadata.ex.id
         elif "check" in tags:
-            folded = [
-                _folded(f"Hint {n}", _markdown(hint)) for n, hint in enumerate(find(name).hints, start=1)
-            ]
+            folded = [_folded(f"Hint {n}", _markdown(hint)) for n, hint in enumerate(find(name).hints, 1)]
             solution = _cell(name, WORKED, _solution(heading, source(notebook, name), back_to=cell.id))
-            cells.append(
-                _cell(name, HINTS, "\n\n".join([*folded, f"[Worked solution](#cell-id={solution.id})"]))
-            )
+            folded.append(f"[Worked solution](#cell-id={solution.id})")
+            cells.append(_cell(name, HINTS, "\n\n".join(folded)))
             solutions.append(solution)
     if solutions:
         end = len(cells) - any(INDEX in cell.metadata.get("tags", ()) for cell in cells[-1:])

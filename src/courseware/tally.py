@@ -28,9 +28,7 @@ BOUNDS = {  # minutes of reading, ✓ lines and open lines of code that the less
     **dict.fromkeys(("05", "08"), (50, 14, 170)),
     **dict.fromkeys(("06", "07", "09"), (40, 10, 130)),
 }
-MAY_BE_FOLDED = (
-    r"^\s*(import|from) |\b\w*train\w*\(|\b(STEPS|PACE)\b|hook"  # imports, parameters, trainings, hooks
-)
+MAY_BE_FOLDED = r"^\s*(import|from) |\b\w*train\w*\(|\b(STEPS|PACE)\b|hook"  # and parameters, trainings
 
 
 @dataclass
@@ -65,10 +63,8 @@ class Tally:
     @property
     def minutes(self) -> float:
         """Of reading."""
-        seconds = (
-            0.4 * self.words + 5 * self.lines + 3 * self.ticks + 90 * self.figures + 30 * self.predictions
-        )
-        return seconds / 60
+        code = 5 * self.lines + 3 * self.ticks
+        return (0.4 * self.words + code + 90 * self.figures + 30 * self.predictions) / 60
 
     def __str__(self) -> str:
         first = "" if self.before is None else f" (the first below {self.before} lines)"
@@ -92,10 +88,11 @@ class Tally:
         shown = [output.get("data", {}) for output in cell.outputs]
         tables = sum(map(is_table, shown))
         texts = [
-            output.get("text", "") + output.get("data", {}).get("text/plain", "") for output in cell.outputs
+            output.get("text", "") + data.get("text/plain", "")
+            for output, data in zip(cell.outputs, shown)
+            if not is_table(data)
         ]
-        open_texts = [text for text, data in zip(texts, shown) if not is_table(data)]
-        ticks = tables + sum(len(re.findall(r"^✓ ", text, re.MULTILINE)) for text in open_texts)
+        ticks = tables + sum(len(re.findall(r"^✓ ", text, re.MULTILINE)) for text in texts)
         pictures = sum("image/png" in data for data in shown)
         exercise = "exercise" in cell.metadata.get("tags", ())
         if pictures and self.before is None:
@@ -166,11 +163,8 @@ def beyond(notebook: NotebookNode, number: str) -> list[str]:
     if counted.exercises < LEAST_EXERCISES:
         found.append(f"{counted.exercises} exercises; at least {LEAST_EXERCISES}")
     for cell in lesson:
-        if (
-            cell.cell_type == "code"
-            and is_folded(cell)
-            and not re.search(MAY_BE_FOLDED, cell.source, re.MULTILINE)
-        ):
+        folded = cell.cell_type == "code" and is_folded(cell)
+        if folded and not re.search(MAY_BE_FOLDED, cell.source, re.MULTILINE):
             found.append(f"the code of {cell.id} is folded, and imports, sets, trains or hooks nothing")
     header = notebook.cells[0].source
     stated = re.search(r"\*\*Lesson\*\* (\d+) min of reading, (\d+) of exercises", header)

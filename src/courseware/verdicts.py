@@ -31,7 +31,7 @@ Four documents argue about positional encoding, and they do not agree. This page
 
 A verdict speaks of what was measured: exact algebra where it is algebra, and otherwise models of this course's size and training. In brackets stands in how many other sets of seeds a claim held, and where it failed under other learning rates or more steps. {replicated}"""
 CLOSING = (
-    """[Back to chapter 1](01_permutation_invariance.ipynb) · [Back to the list of chapters](../README.md)"""
+    "[Back to chapter 1](01_permutation_invariance.ipynb) · [Back to the list of chapters](../README.md)"
 )
 
 
@@ -69,8 +69,7 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
         for claim in source["claim"]:
             number += 1
             texts.append(_entry(number, claim, notebooks, codes, claims["verdicts"]))
-    texts.append(_symbols(notebooks))
-    texts.append(CLOSING)
+    texts += [_symbols(notebooks), CLOSING]
     return v4.new_notebook(cells=[v4.new_markdown_cell(text, id=_id(text)) for text in texts])
 
 
@@ -92,12 +91,8 @@ def _overview(claims: dict) -> str:
 def _entry(
     number: int, claim: dict, notebooks: dict[str, NotebookNode], codes: dict[str, dict], verdicts: list[str]
 ) -> str:
-    says, verdict, finding, decided = (
-        claim["says"],
-        claim["verdict"],
-        claim["finding"],
-        claim.get("decided", []),
-    )
+    says, verdict, finding = (claim[name] for name in ("says", "verdict", "finding"))
+    decided = claim.get("decided", [])
     if verdict not in verdicts:
         raise ClaimError(f"{says!r} has the verdict {verdict!r}; there are: {', '.join(verdicts)}")
     if bool(decided) == (verdict == "not testable here"):
@@ -168,9 +163,8 @@ def main(arguments: Sequence[str] = ()) -> int:
                 print(f"{name[:2]}/{one.cell}/{one.place}  {words(one.claim)}")
         return 0
     try:
-        PAGE.write_text(
-            notebooks.text(notebooks.normalise(page(chapters(), read_claims()))), encoding="utf-8"
-        )
+        made = notebooks.normalise(page(chapters(), read_claims()))
+        PAGE.write_text(notebooks.text(made), encoding="utf-8")
     except ClaimError as error:
         print(f"{PAGE.name}: {error}", file=sys.stderr)
         return 1
