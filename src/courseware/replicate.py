@@ -212,12 +212,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--steps", type=float, default=1.0)
     parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--folder", type=Path, default=notebooks.NOTEBOOKS, help="of the chapters")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    pace, steps = options.pace, options.steps
     chapters = {}
-    for path in sorted(given.folder.glob("[0-9]*.ipynb")):
+    for path in sorted(options.folder.glob("[0-9]*.ipynb")):
         chapter = notebooks.read(path)
         trains = any("parameters" in cell.metadata.get("tags", ()) for cell in chapter.cells)
-        if trains and (not given.chapters or path.name.startswith(tuple(given.chapters))):
+        if trains and (not options.chapters or path.name.startswith(tuple(options.chapters))):
             chapters[path] = chapter
     if not chapters:
         print("No such chapter, or none that trains.", file=sys.stderr)
@@ -227,35 +228,34 @@ def main(arguments: list[str]) -> int:
     for path, chapter in chapters.items():
         text = notebooks.text(chapter)
         name = hashlib.sha256(repr(sorted(code_of(chapter).items())).encode()).hexdigest()[:12]
-        for number in range(given.first, given.first + given.sets):
-            file = DONE / f"{path.stem}-{name}-{number}-{given.pace:g}-{given.steps:g}.json"
+        for number in range(options.first, options.first + options.sets):
+            file = DONE / f"{path.stem}-{name}-{number}-{pace:g}-{steps:g}.json"
             wanted[file] = (path, text, number)
-    failed = _run_all({file: task for file, task in wanted.items() if not file.exists()}, given)
+    failed = _run_all({file: task for file, task in wanted.items() if not file.exists()}, pace, steps)
 
-    made: dict[tuple, Row] = {(row.key, row.pace, row.steps): row for row in read_table(given.table)}
+    made: dict[tuple, Row] = {(row.key, row.pace, row.steps): row for row in read_table(options.table)}
     for path, chapter in chapters.items():
         done = [
             json.loads(file.read_text()) for file, task in wanted.items() if task[0] == path and file.exists()
         ]
-        asked = (f"{given.pace:g}", f"{given.steps:g}")
+        run_again = (f"{pace:g}", f"{steps:g}") if done else None
         cells = {cell.id for cell in chapter.cells}
         made = {  # what the chapter claims no longer goes
             key: row
             for key, row in made.items()
             if not row.key.startswith(path.name[:2])
-            or (not (key[1:] == asked and done) and re.split("[/ ]", row.key)[1] in cells)
+            or (key[1:] != run_again and re.split("[/ ]", row.key)[1] in cells)
         }
-        for row in rows(path.name[:2], code_of(chapter), done, given.pace, given.steps):
+        for row in rows(path.name[:2], code_of(chapter), done, pace, steps):
             made[row.key, row.pace, row.steps] = row
             if row.held < row.sets:
-                print(
-                    f"{row.key}: held in {row.held} of {row.sets} sets, {row.smallest} to {row.largest}, {row.bound}"
-                )
-    write_table(made.values(), given.table)
+                values = f"{row.smallest} to {row.largest}, {row.bound}"
+                print(f"{row.key}: held in {row.held} of {row.sets} sets, {values}")
+    write_table(made.values(), options.table)
     return 1 if failed else 0
 
 
-def _run_all(tasks: dict[Path, tuple[Path, str, int]], given: argparse.Namespace) -> int:
+def _run_all(tasks: dict[Path, tuple[Path, str, int]], pace: float, steps: float) -> int:
     """Run the tasks on the cluster, store each result as it comes, show how far it is; how many failed."""
     if not tasks:
         return 0
@@ -265,9 +265,7 @@ def _run_all(tasks: dict[Path, tuple[Path, str, int]], given: argparse.Namespace
     start, failed = time.monotonic(), 0
     with cluster() as client:
         futures = {
-            client.submit(
-                run, text, str(path.parent), number, given.pace, given.steps, pure=False, retries=2
-            ): file
+            client.submit(run, text, str(path.parent), number, pace, steps, pure=False, retries=2): file
             for file, (path, text, number) in tasks.items()
         }
         for count, future in enumerate(as_completed(futures), start=1):
@@ -279,10 +277,8 @@ def _run_all(tasks: dict[Path, tuple[Path, str, int]], given: argparse.Namespace
             else:
                 failed += 1
                 said = f"failed: {str(future.exception()).splitlines()[0]}"
-            seconds = time.monotonic() - start
-            print(
-                f"{count:4} of {len(tasks)}, {seconds:6.0f} s: {path.stem}, set {number} {said}", flush=True
-            )
+            so_far = f"{count:4} of {len(tasks)}, {time.monotonic() - start:6.0f} s"
+            print(f"{so_far}: {path.stem}, set {number} {said}", flush=True)
     return failed
 
 

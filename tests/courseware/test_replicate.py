@@ -68,9 +68,9 @@ def test_a_claim_that_holds_in_half_of_the_sets_is_reported_and_a_run_that_fails
 def test_another_pace_has_rows_of_its_own(folder, monkeypatch):
     asked = []
 
-    def now(tasks, given):
+    def now(tasks, pace, steps):
         for file, (_, _, number) in tasks.items():
-            asked.append((number, given.pace, given.steps))
+            asked.append((number, pace, steps))
             file.parent.mkdir(exist_ok=True)
             file.write_text('[{"key": "claims/0", "held": true, "values": [0.5, 0.25], "bound": "< 1"}]')
         return 0
