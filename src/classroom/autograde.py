@@ -331,8 +331,10 @@ def _tell(found: dict, cells: list[dict], place: Place) -> None:
             told = ": ".join(filter(None, [error["ename"], error["evalue"].strip()]))
             judged = error["ename"] in ("AssertionError", "Ended", "CellTimeoutError")
             found["raised"] |= not judged or ": it raised " in told
-            trace = _plain("\n".join(error["traceback"]), place)
-            found["shown"][role["grade_id"]] = [source[:20_000], trace[-10_000:]]
+            trace = _plain("\n".join(error["traceback"]), place)[-10_000:]
+            if told.startswith(f"AssertionError: {name}: ") and ": it raised " not in told:
+                trace = ""  # of the check's own lines; the reason is all that it says
+            found["shown"][role["grade_id"]] = [source[:20_000], trace]
             first = (
                 _plain(error["evalue"] if judged and error["evalue"] else told, place)
                 .strip()

@@ -345,6 +345,7 @@ def test_a_chapter_is_handed_out_handed_in_and_graded(classroom_python, tmp_path
         assert reason in found[name]["reason"] and bool(reason) == bool(found[name]["reason"])
     wrong = (tmp_path / "classroom" / "graded" / CHAPTER.stem / "feedback" / "wrong.html").read_text()
     assert "p.argsort()]" not in wrong, "the page tells the answer"
+    assert "Traceback" not in wrong, "a check's reason is said once"
 
 
 # ------------------------------------------------------------------- the parts
@@ -654,6 +655,33 @@ print(watch.reason)
 def test_the_memory_of_all_processes_together_is_limited(classroom_python):
     printed = subprocess.check_output([classroom_python, "-W", "ignore", "-c", WATCH], text=True)
     assert printed == "it took more than 0.1 GB of memory\n"
+
+
+CLOCK = """
+import asyncio, time
+from types import SimpleNamespace
+from classroom.autograde import Limits, Run, runs_needed
+
+watch, run = SimpleNamespace(used=10.0), Run()
+execute = runs_needed(run, Limits(cell_seconds=100), watch)()
+execute.km = SimpleNamespace(interrupt_kernel=lambda: print("interrupted"))
+for watch.used, since in ((109.0, 350), (111.0, 0), (10.0, 450)):  # of a processor, by the clock
+    execute.start = 10.0, time.monotonic() - since
+    execute.log.disabled = True
+    given = asyncio.run(execute._async_handle_timeout(1))
+    print(watch.used, given and given["content"]["ename"], run.stuck)
+    run.stuck = False
+"""
+
+
+@pytest.mark.slow
+def test_a_cell_is_ended_by_its_processor_time_and_by_the_clock_only_at_last(classroom_python):
+    printed = subprocess.check_output([classroom_python, "-W", "ignore", "-c", CLOCK], text=True)
+    assert printed.splitlines() == [
+        "109.0 None False",
+        *("interrupted", "111.0 CellTimeoutError True"),
+        *("interrupted", "10.0 CellTimeoutError True"),
+    ]
 
 
 def test_a_grader_ends_although_a_process_below_it_has_just_ended(monkeypatch):

@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import math
 import re
 from pathlib import Path
 
@@ -124,13 +125,26 @@ def twelve_at_most(back, d):
     return mistakes.planted("rotary_encoding").right_look_back(min(back, 12), d)
 
 
-# Answers that the checks take for right, and what the hidden tests say of them.
+def first_open_pair(speeds, trained_speeds, trained):
+    seen = trained_speeds * (trained - 1)
+    still = seen < 2 * math.pi
+    return (seen / speeds)[still][0].item() if still.any() else math.inf
+
+
+def open_by_the_new_speeds(speeds, trained_speeds, trained):
+    still = speeds * (trained - 1) < 2 * math.pi
+    return (trained_speeds * (trained - 1) / speeds)[still].min().item() if still.any() else math.inf
+
+
+# Answers that a check takes for right, or that a hidden test once did, and what the hidden tests say of them.
 SEEN_THROUGH = [
     *(
         ("07", "time_kernel", few_calls(before, 1), r"that is interrupted in call")
         for before in (3, 4, 5, 10, 50)
     ),
     *(("07", "time_kernel", few_calls(4, timed), r"that is interrupted in call [4-7] ") for timed in (2, 3)),
+    ("05", "reach", first_open_pair, "an angle is new before distance 45"),
+    ("05", "reach", open_by_the_new_speeds, "no angle is new beyond distance 16"),
     ("04", "look_back", twelve_at_most, r"13 back, d = 64, among 14 tokens: the weight there is only 0\.00"),
 ]
 

@@ -3,6 +3,7 @@
 import os
 
 from classroom import marks, submissions, workplace
+from courseware import dependencies
 from posenc.lesson import exercises
 
 
@@ -59,6 +60,12 @@ def test_worked_functions_and_a_copy_of_the_course_do_not_go_with_the_notebook(t
     files = tuple(tmp_path / name for name in names)
     found = submissions.Submission("ann", tmp_path / "a.ipynb", files).files()
     assert [name for name, _ in found] == ["b.py"]
+
+
+def test_empty_lines_are_read_once():
+    """From each of 60,000 an indentation that may go on over lines would be looked for anew, for five minutes."""
+    for pattern, line in ((dependencies.MAGIC, "%time"), (dependencies.STAR, "from a import *")):
+        assert pattern.search(f"\n\n  {line}").start() == 2
 
 
 def test_a_name_in_another_encoding_is_written_as_it_can_be(tmp_path):
