@@ -129,33 +129,38 @@ class Watch(threading.Thread):
         self.limits, self.folder, self.reason, self.late, self.full = limits, folder, "", False, False
         self.done, self.peak = threading.Event(), 0
         self.used = 0.0  # seconds of the processors
+        self.between = threading.Lock()  # held between two kernels, so that none is blamed for the one before
 
     def run(self) -> None:
         end, parent = time.monotonic() + self.limits.seconds, os.getppid()
         while not self.done.wait(0.1):
-            processes = psutil.Process().children(recursive=True)
             if os.getppid() != parent:  # killed: end as well, and all that was started
                 workplace.end_below()
                 os._exit(1)
-            self.used = sum(map(_seconds, processes))
-            memory = sum(map(_memory, processes))
-            if memory > self.limits.gigabytes * 1e9:  # pages that several share count for each: look closer
-                memory = sum(map(_own_memory, processes))
-            self.peak = max(self.peak, memory)
             self.late = time.monotonic() > end
-            self.full |= shutil.disk_usage(self.folder).free < ROOM
-            if self.full:
-                self.reason = "the disk is full"
-            elif memory > self.limits.gigabytes * 1e9:
-                self.reason = f"it took more than {self.limits.gigabytes:g} GB of memory"
-            elif len(processes) > self.limits.processes:
-                self.reason = f"it started more than {self.limits.processes} processes"
-            elif self.late:
-                self.reason = f"it ran longer than {self.limits.seconds} s"
-            else:
-                continue
-            for process in processes:
-                _kill(process)
+            with self.between:
+                self._look()
+
+    def _look(self) -> None:
+        processes = psutil.Process().children(recursive=True)
+        self.used = sum(map(_seconds, processes))
+        memory = sum(map(_memory, processes))
+        if memory > self.limits.gigabytes * 1e9:  # pages that several share count for each: look closer
+            memory = sum(map(_own_memory, processes))
+        self.peak = max(self.peak, memory)
+        self.full |= shutil.disk_usage(self.folder).free < ROOM
+        if self.full:
+            self.reason = "the disk is full"
+        elif memory > self.limits.gigabytes * 1e9:
+            self.reason = f"it took more than {self.limits.gigabytes:g} GB of memory"
+        elif len(processes) > self.limits.processes:
+            self.reason = f"it started more than {self.limits.processes} processes"
+        elif self.late:
+            self.reason = f"it ran longer than {self.limits.seconds} s"
+        else:
+            return
+        for process in processes:
+            _kill(process)
 
 
 def _memory(process: psutil.Process) -> int:
@@ -224,8 +229,9 @@ def _run(api: NbGraderAPI, name: str, place: Place, watch: Watch, run: Run) -> d
     """
     broken = 0
     while True:
-        fresh(place.own / "run")
-        run.at, run.stuck, watch.reason = None, False, ""
+        with watch.between:
+            fresh(place.own / "run")
+            run.at, run.stuck, watch.reason = None, False, ""
         done = api.autograde(name, STUDENT)
         if watch.full:
             raise Trouble(f"less than {ROOM // 1_000_000} MB were free in {tempfile.gettempdir()}")
@@ -266,7 +272,7 @@ def _run(api: NbGraderAPI, name: str, place: Place, watch: Watch, run: Run) -> d
 
 def fresh(run: Path) -> None:
     """An empty folder for the next kernel, and no process of the last: what either left may be anything."""
-    workplace.end_below()
+    workplace.end_below(seconds=60)
     run.rename(run.with_name(f"run-{time.monotonic_ns()}"))
     run.mkdir()
 
