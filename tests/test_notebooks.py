@@ -286,8 +286,8 @@ def parameters(notebook, path):
 
 
 def guesses(notebook, path):
-    """Each question is answered, further below than one screen."""
-    complaints = []
+    """Each question has a name of its own and is answered, further below than one screen."""
+    complaints, taken = [], set()
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code" or not calls(cell, "predict"):
             continue
@@ -295,6 +295,9 @@ def guesses(notebook, path):
         if len(names) != 1:
             complaints.append(f"{label(cell)}: one question a cell, as a name = predict(…)")
             continue
+        if names[0] in taken:
+            complaints.append(f"{label(cell)}: a question above is {names[0]} too, and could not be run again")
+        taken.add(names[0])
         answers = [
             below
             for below, other in enumerate(notebook.cells)
@@ -866,6 +869,7 @@ VIOLATIONS = [
     (guesses, sources(12, "guess.compare", "other.compare"), "no cell below compares"),
     (guesses, without(11), "pixels apart"),
     (guesses, sources(10, "guess = predict", "predict"), "one question a cell"),
+    (guesses, sources(2, "show()", 'guess = predict("What?", ["a"])'), "a question above is guess too"),
     (exercises_in_the_contents, sources(4, "### Exercise", "### An exercise"), "2 headings"),
     (exercises_in_the_contents, sources(4, " · ●○○○○", ""), "2 headings"),
     (links_resolve, sources(0, "01_before", "01_begin"), "01_begin.ipynb: there is no such file"),

@@ -98,10 +98,10 @@ def _essence(source: str) -> str:
 
 
 def _plain(source: str) -> str:
-    """The source as Python writes it, without docstrings, imports and the words of claims and guesses."""
+    """The source as Python writes it, without docstrings, imports, guesses and the words of claims."""
     parsed = tree(source)
     for node in ast.walk(parsed):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("claim", "predict") and node.args:
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "claim" and node.args:
             node.args[0] = ast.Constant("")
         body = getattr(node, "body", None)
         if isinstance(body, list):
@@ -110,6 +110,14 @@ def _plain(source: str) -> str:
                 for line in body
                 if not isinstance(line, ast.Import | ast.ImportFrom)
                 and not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+                and not _is_guess(line)
             ]
             node.body = kept if kept or isinstance(node, ast.Module) else [ast.Pass()]
     return ast.unparse(parsed)
+
+
+def _is_guess(line: ast.stmt) -> bool:
+    """Whether this asks for a guess, or compares one: a reader's, of which no number is made."""
+    call = getattr(line, "value", None)
+    function = call.func if isinstance(call, ast.Call) else None
+    return getattr(function, "id", "") == "predict" or getattr(function, "attr", "") == "compare"

@@ -113,6 +113,7 @@ def test_a_chapter_without_the_parameter_is_refused(cells, name):
     [
         (CLAIMS.replace("it holds in every set", "it always holds"), "", True),
         (CLAIMS + "  # a comment", "unused = 1", True),
+        (CLAIMS + '\nguess.compare("a", since={"b": "so"})', 'guess = predict("Which?", ["a", "b"])', True),
         (CLAIMS.replace("0.25", "0.35"), "", False),
         (CLAIMS.replace("below=0.5", "below=0.6"), "", False),
         ("\n".join(["x = 1", CLAIMS]), "", False),
