@@ -48,7 +48,7 @@ LINES = 12  # of code that a page shows without being asked
 FIGURE = r"^\[figure\]\((\w+)\.ipynb#cell-id=([\w-]+)(?: \"(.*)\")?\)$"  # a line of the article
 
 # What a sentence asks that only a notebook can do; a page leaves such sentences out.
-ASKS = r"Run →|press Enter|\b[Rr]un (the (cell|check|chapter)|it again|them)|replace the `raise`"
+ASKS = r"Run →|press Enter|sliders move in|\b[Rr]un (the (cell|check|chapter)|it again|them)|replace the `raise`"
 SENTENCE = re.compile(
     r" *[^\s.!?*](?:[^.!?\n]|\n(?![\n#|*-])|[.!?](?!\*?\)?(?:[\s*]|$)))*[.!?](?:\*?\))?(?=[\s*]|$)",
     re.MULTILINE,
@@ -106,9 +106,10 @@ def links(name: str) -> list[tuple[str, str]]:
         return [("The repository of the course", repository())]
     file = f"notebooks/{Path(name).stem}.ipynb"
     found = [("Source", f"{repository()}/blob/HEAD/{file}"), ("Download", f"{repository()}/raw/HEAD/{file}")]
-    github = re.fullmatch(r"https://github\.com/(.*)", repository())
-    binder = f"https://mybinder.org/v2/gh/{github[1]}/HEAD?urlpath=lab/tree/{file}" if github else ""
-    return [*found, ("Run on Binder", binder)] if github else found
+    if github := re.fullmatch(r"https://github\.com/(.*)", repository()):
+        binder = f"https://mybinder.org/v2/gh/{github[1]}/HEAD?urlpath=lab/tree/{file}"
+        found.append(("Run on Binder", binder))
+    return found
 
 
 def published() -> str:
@@ -281,8 +282,8 @@ def title(notebook: NotebookNode) -> str:
 
 
 def course() -> str:
-    """What the course is called."""
-    return re.search("^# (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    """What the course is called: the heading of its README."""
+    return (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
 
 
 def description(notebook: NotebookNode) -> str:
