@@ -48,7 +48,7 @@ LINES = 12  # of code that a page shows without being asked
 FIGURE = r"^\[figure\]\((\w+)\.ipynb#cell-id=([\w-]+)(?: \"(.*)\")?\)$"  # a line of the article
 
 # What a sentence asks that only a notebook can do; a page leaves such sentences out.
-ASKS = r"Run →|press Enter|sliders move in|\b[Rr]un (the (cell|check|chapter)|it again|them)|replace the `raise`"
+ASKS = r"Run →|press Enter|[Ss]liders move in|\b[Rr]un (the (cell|check|chapter)|it again|them)|replace the `raise`"
 SENTENCE = re.compile(
     r" *[^\s.!?*](?:[^.!?\n]|\n(?![\n#|*-])|[.!?](?!\*?\)?(?:[\s*]|$)))*[.!?](?:\*?\))?(?=[\s*]|$)",
     re.MULTILINE,

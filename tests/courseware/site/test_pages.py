@@ -156,7 +156,7 @@ def test_tables_scroll_and_an_empty_corner_of_one_is_no_heading():
             "So (<em>it is</em>).",
         ),
         ("One.\nRun them, and\nwait. So.", "One.\n So."),
-        ("One.\n\n*On GitHub no figure moves; sliders move in [JupyterLab](../README.md).*", "One."),
+        ("One.\n\nSliders move in [JupyterLab](../README.md).", "One."),
     ],
 )
 def test_a_page_asks_for_nothing_that_it_cannot_do(source, left):
