@@ -76,6 +76,10 @@ class Control:
             return self.handle.get_attribute("aria-valuetext")
         return self.handle.evaluate("e => e.type === 'checkbox' ? String(e.checked) : e.value")
 
+    def end(self, name: str) -> float:
+        """Where a slider stands or ends: now, min or max, to a tenth."""
+        return float(self.handle.get_attribute(f"aria-value{name}"))
+
     def focus(self) -> None:
         """Let the control take the keys."""
         self.handle.focus()
@@ -95,15 +99,17 @@ class Control:
         start = self.value
         self.focus()
         if self.kind == "slider":
-            now, low, high = (
-                float(self.handle.get_attribute(f"aria-value{end}")) for end in ("now", "min", "max")
-            )
+            now, low, high = map(self.end, ("now", "min", "max"))
             to_nearer, back = ("Home", "ArrowRight") if now - low <= high - now else ("End", "ArrowLeft")
             for key in ("Home" if to_nearer == "End" else "End", to_nearer):
                 self.press(key)
                 yield self.value
             while self.value != start:
-                self.press(back)
+                if back == "ArrowLeft" and self.end("now") == low:  # its end is no whole number of steps away
+                    self.press("Home")
+                    back = "ArrowRight"
+                else:
+                    self.press(back)
         elif self.kind == "choice":
             options = self.box.locator("button").all()
             for option in sorted(options, key=lambda each: each.text_content() == start):  # its own at last
