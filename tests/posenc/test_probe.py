@@ -572,6 +572,11 @@ def test_the_first_position_that_departs_is_said_and_differs():
     )
 
 
+def test_a_length_a_thousandth_from_1_is_a_length():
+    longer = convention(lambda x, positions: 1.001 * rotate(x, angles(positions, 16)), head_dim=16)
+    assert longer.length == pytest.approx(1.001, abs=1e-6)
+
+
 @pytest.mark.parametrize("name", ["convention", "agreement"])
 def test_the_examples_of_the_help_are_true(name):
     module = importlib.import_module(f"posenc.probe.{name}")
