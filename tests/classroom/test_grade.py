@@ -230,6 +230,7 @@ def test_everyone_gets_a_page(graded):
     assert {page.stem for page in pages.glob("*.html")} == MARKS.keys()
     assert "its code ended or crashed the kernel" in (pages / "exit.html").read_text()
     assert "return 2" in (pages / "wrong.html").read_text()
+    assert "showtraceback" not in (pages / "loop in a function.html").read_text()
     assert "return 1" not in (pages / "wrong.html").read_text(), "the page tells the answer"
     assert "link.ipynb is neither a notebook nor a folder" in printed
     helper = (pages / "failing helper.html").read_text()
