@@ -296,7 +296,9 @@ def guesses(notebook, path):
             complaints.append(f"{label(cell)}: one question a cell, as a name = predict(…)")
             continue
         if names[0] in taken:
-            complaints.append(f"{label(cell)}: a question above is {names[0]} too, and could not be run again")
+            complaints.append(
+                f"{label(cell)}: a question above is {names[0]} too, and could not be run again"
+            )
         taken.add(names[0])
         answers = [
             below

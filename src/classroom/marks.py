@@ -147,7 +147,9 @@ def page(student: str, name: str, result: dict) -> str:
 def feedback(student: str, name: str, result: dict) -> str:
     """A table, and of each exercise that lost points the answer and the error, in HTML."""
     total = f"{as_text(mark(result))} of {sum(most for _, most in result['marks'].values()):g} points"
-    parts = [f"<h1>{html.escape(student)}</h1><p>{html.escape(name)}: {total}. {html.escape(result['reason'])}</p>"]
+    parts = [
+        f"<h1>{html.escape(student)}</h1><p>{html.escape(name)}: {total}. {html.escape(result['reason'])}</p>"
+    ]
     parts += ["<table><tr><th>exercise</th><th>points</th><th>reason</th></tr>"]
     for exercise, (got, most) in result["marks"].items():
         words = [html.escape(exercise_name(exercise)), f"{as_text(got)} of {most:g}"]
