@@ -1,8 +1,7 @@
 """Every test, in three runs of pytest: `python tests/run.py` or `make test`; with ALL=1 the thorough ones too.
 
-They run at the same time, since each of them waits now and then, and each runs whatever becomes of the others. What
-the first says is shown as it comes, and what the others say after it. The last line says how many passed and failed in
-all three.
+Each runs whatever became of the others. The browser's mostly wait, so they run beside the two others, and their words
+follow theirs. The last line says how many passed and failed in all three.
 
 Notebooks and tests are two runs since in a process in which nbval has run, nbclient may wait for ever for a kernel's
 answer.
@@ -15,13 +14,12 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
 OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")  # tests call make themselves
-PARTS = {
+PARTS = {  # the last one runs beside the others
     "tests": [
         *("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=20"),
         *("-m", "not browser", "tests"),
@@ -63,18 +61,18 @@ def run(name: str, arguments: list[str], folder: Path, output=None) -> tuple[Cou
 
 def main(parts: dict[str, list[str]] = PARTS, folder: Path = HERE.parent) -> int:
     """Run the parts in this folder. Returns the exit status."""
+    *first, (beside, arguments) = parts.items()
     total: Counter = Counter()
-    with ExitStack() as stack:
-        pool = stack.enter_context(ThreadPoolExecutor(len(parts)))
-        words = [None, *(stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(len(parts) - 1))]
-        runs = [pool.submit(run, *part, folder, output) for part, output in zip(parts.items(), words)]
-        for output, ends in zip(words, runs):
-            counts, line = ends.result()
+    with tempfile.TemporaryFile("w+") as words, ThreadPoolExecutor(1) as pool:
+        last = pool.submit(run, beside, arguments, folder, words)
+        for name, its in first:
+            counts, line = run(name, its, folder)
             total += counts
-            if output:
-                output.seek(0)
-                print(output.read())
             print(line, flush=True)
+        counts, line = last.result()
+        total += counts
+        words.seek(0)
+        print(words.read(), line, sep="\n")
     skipped = f", {total['skipped']} skipped" if total["skipped"] else ""
     print(f"{total['passed']} passed, {total['failed']} failed{skipped}")
     return 1 if total["failed"] else 0

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 import tomllib
 import zipfile
@@ -302,7 +303,13 @@ def test_constraints_hold_a_tested_version_of_all():
 
 def test_constraints_run_on_the_oldest_python():
     """As far as a package is installed here: 3.11 means 3.11.0, and the 3.11.2 of Debian 12."""
-    here = {canonicalize_name(each.name): each for each in importlib.metadata.distributions()}
+    installed_in = [
+        sysconfig.get_paths()["purelib"]
+    ]  # and not what setuptools brings for itself, once it is imported
+    here = {
+        canonicalize_name(each.name): each for each in importlib.metadata.distributions(path=installed_in)
+    }
+    assert "torch" in here
     for name in pinned().keys() & here.keys():
         assert here[name].version.partition("+")[0] == pinned()[name], name
         needs = here[name].metadata.get("Requires-Python", "")

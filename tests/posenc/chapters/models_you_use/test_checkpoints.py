@@ -236,7 +236,7 @@ def test_models_without_attention_or_tokens_are_refused():
         transformers.MambaConfig(hidden_size=32, num_hidden_layers=1, vocab_size=64)
     )
     with pytest.raises(
-        ValueError, match="no softmax over 11 keys was seen in MambaModel: either it has no attention"
+        ValueError, match="MambaModel has no attention, so there are no scores and nothing is turned"
     ):
         questions(mamba)
     sight = transformers.ViTModel(
