@@ -50,6 +50,7 @@ def public(module):
             yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
+@pytest.mark.slow
 def test_everything_public_has_a_caller_besides_its_own_tests():
     callers = [*MODULES, *ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("tests/**/*.py")]
     for module in MODULES:
@@ -89,6 +90,7 @@ def words(node):
     return {*re.findall(r"\w+", ast.unparse(node))}
 
 
+@pytest.mark.slow
 def test_every_stated_error_is_raised_by_a_test():
     tests = list(words_by_test())
     for module in MODULES:

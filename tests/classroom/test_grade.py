@@ -470,6 +470,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("limited", "text", "reason"), HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.slow
 def test_a_submission_that_takes_too_much_to_read_gets_its_0(
     tmp_path, template, monkeypatch, limited, text, reason
 ):
@@ -579,6 +580,7 @@ TROUBLE = {
 
 
 @pytest.mark.parametrize("error", TROUBLE.values(), ids=TROUBLE)
+@pytest.mark.slow
 def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, error):
     source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
     source.write_text("1"), notebook.write_text("1")
@@ -602,6 +604,7 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     assert not list((tmp_path / "graded" / "results").iterdir())
 
 
+@pytest.mark.slow
 def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_listed(
     tmp_path, template, monkeypatch
 ):

@@ -166,6 +166,7 @@ def without_gpu(monkeypatch, index):
 
 
 @pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.slow
 def test_pip_finds_the_build_that_suits_the_machine(index, without_gpu, monkeypatch, tmp_path, capfd, gpu):
     """A real pip, which only says what it would install."""
     for name in [name for name in os.environ if name.startswith("PIP_")]:
@@ -187,6 +188,7 @@ def test_a_mac_takes_what_pip_finds(without_gpu, monkeypatch):
 
 
 @pytest.mark.parametrize("trouble", ["it has no torch", "it never answers"])
+@pytest.mark.slow
 def test_an_index_that_does_not_answer_is_left_out(index, without_gpu, monkeypatch, capsys, trouble):
     monkeypatch.setattr(install, "CPU_BUILDS", f"{index}/nothing")
     over = threading.Event()

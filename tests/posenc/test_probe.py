@@ -254,6 +254,7 @@ def test_positions_may_differ_between_rows():
         torch.testing.assert_close(got[row], RIGHT.rotate(x[row], places[row]))
 
 
+@pytest.mark.slow
 def test_it_loads_nothing_of_jupyter():
     code = "import sys, posenc.probe; print([m for m in ('IPython', 'ipywidgets', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
@@ -515,6 +516,7 @@ SINGLE = [mistake for part in PARTS.values() for mistake in part]
 
 
 @pytest.mark.parametrize("number", range(len(SINGLE)), ids=lambda number: SINGLE[number].__name__)
+@pytest.mark.slow
 def test_a_mistake_is_named(number):
     head_dim, dtype = (64, 96, 128, 256)[number % 4], (torch.float32, torch.bfloat16)[number // 4 % 2]
     how, sentence = judged([SINGLE[number]], random.Random(number), head_dim, dtype)
@@ -669,6 +671,7 @@ def test_a_spoiled_checkpoint_is_named_and_repaired_to_the_last_digit(base, spoi
         (64, 25, 1.004, torch.bfloat16),
     ],
 )
+@pytest.mark.slow
 def test_one_wrong_pair_of_many_is_not_explained_by_a_precision(pairs, pair, factor, dtype):
     """What rounding misses is spread over all pairs."""
     speeds = 10_000.0 ** -(torch.arange(pairs, dtype=torch.float64) / pairs)

@@ -98,6 +98,7 @@ def read(kind, scaling=None, dtype=torch.float32):
 
 
 @pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.slow
 def test_the_code_of_transformers_does_what_its_configuration_says(kind):
     found, expected = read(kind)
     assert found.differs(expected) == ""
@@ -151,6 +152,7 @@ PARTLY_SLOWED = {  # what chapter 5 teaches, as models have it: base, size of a 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", PARTLY_SLOWED)
+@pytest.mark.slow
 def test_what_slows_some_pairs_is_named_with_its_factor_and_length(name, dtype):
     base, head_dim, scaling = PARTLY_SLOWED[name]
     config = transformers.LlamaConfig(
@@ -164,6 +166,7 @@ def test_what_slows_some_pairs_is_named_with_its_factor_and_length(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.slow
 def test_proportional_scaling_is_pairs_that_stand_still(dtype):
     """Gemma 4's layers that see everything; those with a window have smaller heads and another base."""
     config = transformers.Gemma4TextConfig(

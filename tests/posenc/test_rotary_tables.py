@@ -102,6 +102,7 @@ class Turned(torch.nn.Module):
 
 @both_layouts
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.slow
 def test_a_graph_is_whole_and_takes_any_number_of_tokens(layout, dtype):
     x, (cos, sin) = draw(2, 3, 32, 18, dtype=dtype), tables(angles(torch.arange(32), 16))
     expected = rotate_by(x, cos, sin, layout=layout)

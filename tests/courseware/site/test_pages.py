@@ -354,6 +354,7 @@ def test_a_page_over_the_limit_fails(tmp_path, monkeypatch, capsys):
 DRAWS = "from pictures import example\nexample()"
 
 
+@pytest.mark.slow
 def test_where_a_page_has_no_room_its_largest_figure_keeps_fewer_stops(monkeypatch):
     cell = v4.new_code_cell(DRAWS, outputs=picture_cell(example()).outputs, id="one")
     for module in (pages, frames):

@@ -100,6 +100,7 @@ def told_by_colour_alone(live: Live) -> list[str]:
     "name",  # those of chapter 9 make models
     [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("models_you_use")) for name in FIGURES],
 )
+@pytest.mark.slow
 def test_a_figure(name):
     """It leaves the learner's random numbers alone, is drawn as it is kept, can be read, and every control moves it
     and brings it back."""

@@ -236,6 +236,7 @@ check("never", print)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="only Linux tells how a process began")
+@pytest.mark.slow
 def test_a_cell_cannot_take_the_strictness_away():
     given = os.environ | {"POSENC_STRICT": "1"}
     done = subprocess.run(

@@ -70,6 +70,7 @@ def test_the_matrices_turn_a_vector_as_the_rotation_does():
         ("table of neighbours", "half-split turn with an interleaved table, all 16 dimensions, no rotation"),
     ],
 )
+@pytest.mark.slow
 def test_the_port_is_named_by_the_probe(port, words):
     live = figures.matrices()
     live.set(port=port)
