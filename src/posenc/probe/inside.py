@@ -64,7 +64,8 @@ def attended(model: nn.Module, tokens: Tensor, *, layer: int = 0, **inputs: Tens
     """
     require_tokens(tokens)
     model = _readable(model)
-    if hasattr(model, "config") and not any("att" in path.lower() for path, _ in model.named_modules()):
+    named = (f"{path} {type(layer).__name__}".lower() for path, layer in model.named_modules())
+    if hasattr(model, "config") and not any("att" in name for name in named):
         raise ValueError(  # before it runs: a state space needs minutes and gigabytes without its kernels
             f"{type(model).__name__} has no attention, so there are no scores and nothing is turned by them; "
             "agreement(Calls.of(model), tokens) compares its runs with each other"

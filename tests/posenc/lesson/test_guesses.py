@@ -176,6 +176,6 @@ def test_a_notebook_stores_the_question_and_its_answer():
         "guess.compare('small')\nguess.buttons[1].value = True\nguess.buttons[1].value = False",
     ]
     made = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
-    NotebookClient(made, timeout=60, kernel_name="python3").execute()
+    NotebookClient(made, timeout=1200, kernel_name="python3").execute()
     texts = [output.data["text/plain"] for cell in made.cells for output in cell.outputs]
     assert texts == [f"Which is it?\n  ○ small\n  ○ large\n{RUN}", "Which is it?\nMeasured: small."]
