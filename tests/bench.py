@@ -36,8 +36,7 @@ from torch import Tensor
 import posenc.chapters
 from courseware import notebooks, solutions
 from posenc.lesson.live import Live
-from posenc.rotary import LAYOUTS, angles, rotate
-from posenc.rotary_tables import rotate_by
+from posenc.rotary import LAYOUTS, angles, rotate, rotate_by
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from posenc.additive import frequencies, require_integers
 
 LAYOUTS = ("interleaved", "half_split")
+WIDE = (torch.float32, torch.float64)
 CACHED = 2**18  # numbers; 1 MB of float32 stays in the cache of most processors
 
 
@@ -41,8 +42,7 @@ def angles(positions: Tensor, head_dim: int, *, base: float = 10_000.0) -> Tenso
 def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:
     """Turn every pair of dimensions of every vector.
 
-    The cosines and sines are made at each call. `posenc.rotary_tables.rotate_by` takes ready ones, for decoding, long
-    texts with few heads, compilers, and memory that starts at an odd place.
+    The cosines and sines are made at each call; `rotate_by` takes ready ones.
 
     Args:
         x: queries or keys, shape (…, T, head_dim). It is not changed.
@@ -51,8 +51,7 @@ def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:
         layout: "interleaved" or "half_split".
 
     Returns:
-        the shape and dtype of x. float16 and bfloat16 are computed in float32, on a CPU a few tokens at a time,
-        so that what is converted stays in the cache.
+        the shape and dtype of x. float16 and bfloat16 are computed in float32.
 
     Raises:
         TypeError: x is not floating point, or the angles are neither float32 nor float64.
@@ -61,40 +60,85 @@ def rotate(x: Tensor, angles: Tensor, *, layout: str = "interleaved") -> Tensor:
 
     Source: Su et al. 2021, "RoFormer", eq. 34.
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout is {layout!r}: choose one of {', '.join(map(repr, LAYOUTS))}")
-    if not x.is_floating_point():
-        raise TypeError(f"x is {x.dtype}: pass real floating-point queries or keys")
-    if angles.dtype not in (torch.float32, torch.float64):
+    if angles.dtype not in WIDE:
         raise TypeError(
             f"angles are {angles.dtype}: keep them in float32 or float64, since a position times "
             "a frequency needs more digits than half precision has"
         )
-    pairs = angles.shape[-1]
+    return rotate_by(x, angles.cos(), angles.sin(), layout=layout)
+
+
+def rotate_by(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleaved") -> Tensor:
+    """Turn every pair of dimensions of every vector, as `rotate` does, by cosines and sines that were made once.
+
+    Where few vectors are turned, one token of a batch or a long text with few heads, making them costs more than
+    the turning.
+
+        >>> theta = angles(torch.arange(4096), 64)
+        >>> cos, sin = theta.cos().float(), theta.sin().float()  # once, for all layers, texts and steps
+        >>> query = torch.randn(1, 8, 1, 64)
+        >>> rotate_by(query, cos[[7]], sin[[7]]).shape  # one more token of a text, at position 7
+        torch.Size([1, 8, 1, 64])
+
+    Args:
+        x, layout: as for `rotate`.
+        cos, sin: of the angles, float32 or float64, one shape that broadcasts to (…, T, pairs). Make them of float64
+            angles and round once.
+
+    Returns:
+        the shape and dtype of x. On a CPU it goes a few tokens at a time where numbers are converted or the tables are
+        large, so that these stay in the cache.
+
+    Raises:
+        TypeError: x is not floating point, or the tables are neither float32 nor float64.
+        ValueError: the layout is unknown, there are more pairs than x has, or the tables' shapes differ or do not
+            fit x.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}: choose one of {', '.join(map(repr, LAYOUTS))}")
+    if not x.is_floating_point():
+        raise TypeError(f"x is {x.dtype}: pass real floating-point queries or keys")
+    if cos.dtype not in WIDE or sin.dtype != cos.dtype:
+        raise TypeError(f"cos is {cos.dtype} and sin {sin.dtype}: keep both in float32 or in float64")
+    pairs = cos.shape[-1]
     if 2 * pairs > x.shape[-1]:
         raise ValueError(
             f"{pairs} angles need {2 * pairs} dimensions, and x has {x.shape[-1]}: "
             "pass one angle for two dimensions"
         )
-    if not _fits(angles.shape[:-1], x.shape[:-1]):
+    if cos.shape != sin.shape:
+        raise ValueError(f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}: pass those of the same angles")
+    if not _fits(cos.shape[:-1], x.shape[:-1]):
         raise ValueError(
-            f"angles of shape {tuple(angles.shape)} do not fit x of shape {tuple(x.shape)}: "
+            f"angles of shape {tuple(cos.shape)} do not fit x of shape {tuple(x.shape)}: "
             "all axes but the last must broadcast to those of x, the tokens just before the last"
         )
     dtype = torch.promote_types(x.dtype, torch.float32)
-    turn = _turn_neighbours if layout == "interleaved" else _turn_halves
-    given = (x[..., : 2 * pairs], angles.cos().to(dtype), angles.sin().to(dtype))
-    converted = x.dtype != dtype and x.device.type == "cpu"
-    pieces = _pieces(*given) if converted else [given]
-    turned = [turn(piece.to(dtype), cos, sin).to(x.dtype) for piece, cos, sin in pieces]
-    turned = turned[0] if len(turned) == 1 else torch.cat(turned, dim=-2)
+    turn = _formula if torch.compiler.is_compiling() else _eager
+    turned = turn(x[..., : 2 * pairs], cos.to(dtype), sin.to(dtype), layout)
     return turned if 2 * pairs == x.shape[-1] else torch.cat([turned, x[..., 2 * pairs :]], dim=-1)
+
+
+def _formula(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """Real and without a loop: a compiler makes one kernel of it, for any T."""
+    shape, axis = ((-1, 2), -1) if layout == "interleaved" else ((2, -1), -2)
+    first, second = x.to(cos.dtype).unflatten(-1, shape).unbind(axis)
+    turned = [first * cos - second * sin, second * cos + first * sin]
+    return torch.stack(turned, dim=axis).flatten(-2).to(x.dtype)
+
+
+def _eager(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """In as few operations as there are, each over numbers that the cache holds."""
+    turn = _turn_neighbours if layout == "interleaved" else _turn_halves
+    small = x.dtype == cos.dtype and cos.numel() <= CACHED
+    if small or x.numel() <= CACHED or x.device.type != "cpu":
+        return turn(x.to(cos.dtype), cos, sin).to(x.dtype)
+    pieces = _pieces(x, cos, sin)
+    return torch.cat([turn(piece.to(cos.dtype), *tables).to(x.dtype) for piece, *tables in pieces], dim=-2)
 
 
 def _pieces(x: Tensor, cos: Tensor, sin: Tensor) -> list[tuple[Tensor, ...]]:
     """A few tokens of each at a time, so many that their numbers fit into CACHED."""
-    if x.numel() <= CACHED:
-        return [(x, cos, sin)]
     tokens = x.shape[-2]
     cos, sin = (table.expand(*table.shape[:-2], tokens, table.shape[-1]) for table in (cos, sin))
     size = max(1, tokens * CACHED // x.numel())
@@ -105,7 +149,7 @@ def _turn_neighbours(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """A pair of neighbours is a complex number, and turning it is one multiplication by e^iθ."""
     pairs = x.unflatten(-1, (-1, 2))
     if any(stride % 2 for stride in (*pairs.stride()[:-1], pairs.storage_offset())) or pairs.stride(-1) != 1:
-        pairs = pairs.contiguous()  # only evenly spaced neighbours can be read as complex numbers
+        pairs = pairs.clone(memory_format=torch.contiguous_format)  # so they cannot be read as complex numbers
     return torch.view_as_real(torch.view_as_complex(pairs) * torch.complex(cos, sin)).flatten(-2)
 
 

@@ -1,5 +1,6 @@
 """The rotary encoding: a rotation, relative, exact at any position, in both layouts, and inputs it refuses."""
 
+import doctest
 import math
 from functools import partial
 
@@ -11,8 +12,8 @@ from torch.func import grad, vmap
 
 from posenc import rotary
 from posenc.additive import shift_matrix, sinusoidal
-from posenc.rotary import angles, rotate, to_half_split, to_interleaved
-from posenc.timing import peak_memory
+from posenc.rotary import angles, rotate, rotate_by, to_half_split, to_interleaved
+from posenc.timing import count_bytes, peak_memory
 
 LAYOUTS = list(rotary.LAYOUTS)
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -210,6 +211,7 @@ def test_views_of_any_strides_give_the_same_and_no_input_changes(layout):
         "heads and tokens exchanged": big[..., :8].transpose(1, 2),
         "every second dimension": big.transpose(1, 2)[..., ::2][..., :8],
         "an odd offset": big.transpose(1, 2)[..., 1:9],
+        "the memory's second number": draw(6 * 8 + 1, dtype=torch.float32)[1:].view(6, 8),
         "odd strides": draw(6 * 9, dtype=torch.float32).as_strided((6, 8), (9, 1)),
         "columns": draw(8, 6, dtype=torch.float32).T,
         "one vector for all": draw(1, 8, dtype=torch.float32).expand(6, 8),
@@ -290,6 +292,56 @@ def test_on_another_device():
     for layout in LAYOUTS:
         turned = rotate(x, angles(torch.arange(5, device="meta"), 8), layout=layout)
         assert turned.device.type == "meta" and turned.shape == x.shape
+
+
+# --- ready cosines and sines, and compilers --------------------------------------------------
+
+
+def tables(theta):
+    return theta.cos().float(), theta.sin().float()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_token_of_a_batch_takes_its_row_and_moves_the_bytes_of_its_vectors(layout):
+    x, theta = draw(2, 4096, 64, dtype=torch.float32), angles(torch.arange(4096), 64)
+    cos, sin = tables(theta)
+    assert torch.equal(rotate_by(x[:, [7]], cos[[7]], sin[[7]], layout=layout), rotate(x, theta, layout=layout)[:, [7]])
+    with_angles = count_bytes(partial(rotate, x, theta, layout=layout))
+    by_tables = count_bytes(partial(rotate_by, x, cos, sin, layout=layout))
+    assert with_angles.bytes - by_tables.bytes > 3 * theta.nbytes  # two tables in float64, written and read
+    assert {"cos", "sin"} <= {name for name, *_ in with_angles.operations}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_vectors_with_large_tables_are_turned_a_few_tokens_at_a_time(layout):
+    x, theta = draw(2, 2**14, 64, dtype=torch.float32), angles(torch.arange(2**14), 64)  # twice CACHED in each table
+    *steps, (last, *_) = count_bytes(partial(rotate_by, x, *tables(theta), layout=layout)).operations
+    assert last == "cat" and all(read + written < x.nbytes for _, read, written in steps)
+
+
+class Turned(torch.nn.Module):
+    def __init__(self, layout):
+        super().__init__()
+        self.forward = partial(rotate, layout=layout)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.slow
+def test_a_graph_is_whole_and_takes_any_number_of_tokens(layout, dtype):
+    x, theta = draw(2, 3, 32, 18, dtype=dtype), angles(torch.arange(32), 16)
+    expected = rotate(x, theta, layout=layout)
+    near = partial(torch.testing.assert_close, rtol=0, atol=ROUNDING[dtype])
+    compiled = torch.compile(partial(rotate, layout=layout), fullgraph=True, backend="aot_eager")
+    near(compiled(x, theta), expected)
+    tokens = torch.export.Dim("tokens", min=2)
+    exported = torch.export.export(Turned(layout), (x, theta), dynamic_shapes=({2: tokens}, {0: tokens})).module()
+    near(exported(x[:, :, :20], theta[:20]), expected[:, :, :20])
+
+
+def test_the_example_of_the_help_is_true():
+    found = doctest.testmod(rotary)
+    assert found.attempted > 0 and found.failed == 0
 
 
 def test_prefill_equals_step_by_step_and_left_padding_changes_nothing():
@@ -438,3 +490,13 @@ def test_refuses_to_convert_parts_of_heads(convert):
         convert(draw(3, 12), 8)
     with pytest.raises(ValueError, match="rotary_dim is 7"):
         convert(draw(3, 14), 7)
+
+
+def test_refuses_tables_that_differ():
+    x, (cos, sin) = draw(5, 8), tables(THETA)
+    with pytest.raises(ValueError, match="cos has shape .5, 4. and sin .5, 3.: pass those of the same angles"):
+        rotate_by(x, cos, sin[:, :3])
+    with pytest.raises(TypeError, match="cos is torch.bfloat16 .*: keep both"):
+        rotate_by(x, cos.bfloat16(), sin.bfloat16())
+    with pytest.raises(TypeError, match="cos is torch.float32 and sin torch.float64"):
+        rotate_by(x, cos, sin.double())
