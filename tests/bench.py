@@ -256,21 +256,15 @@ def browser(delay: float = 0) -> Iterator[str]:
         (Path(folder) / "a.ipynb").write_text(notebooks.text(notebook))
         yield f"{f'browser, {delay:g} ms of round trip':36} p50 ms   p95 ms  pictures of 30 moves"
         for kind in ("as JupyterLab is", "as make lab starts it"):
-            with lab(
-                Path(folder), Path(home) / kind, plain=kind.startswith("as J"), delay=delay / 2000
-            ) as opened:
+            with lab(Path(folder), Path(home) / kind, plain=kind.startswith("as J"), delay=delay / 2000) as opened:
                 page = opened.open("a.ipynb")
                 page.run_all()
                 for figure, name in enumerate(SHOWN):
                     slider = page.controls(figure)[0]
-                    p50, p95 = percentiles(
-                        [a.milliseconds for a in page.press(figure, slider, 50) if a.milliseconds]
-                    )
+                    p50, p95 = percentiles([a.milliseconds for a in page.press(figure, slider, 50) if a.milliseconds])
                     drawn = page.drag(figure, slider)
                     verdict = judged(p50, delay + 35, delay + 60) or judged(p95, delay + 55, delay + 110)
-                    verdict = verdict or (
-                        judged(30 - drawn, 3, 6) if not delay else ""
-                    )  # of 30 moves, those missed
+                    verdict = verdict or (judged(30 - drawn, 3, 6) if not delay else "")  # of 30 moves, those missed
                     verdict = "" if kind.startswith("as J") else verdict
                     yield f"{f'{name}, {kind}':36} {p50:6.0f} {p95:8.0f} {drawn:6}{verdict}"
 
@@ -284,9 +278,7 @@ def grading(chapter: str, count: int) -> Iterator[str]:
     from classroom.submissions import find_submissions
 
     path = release.chapter(chapter)
-    solved = {
-        c.metadata.ex.id: c.source for c in solutions.solved(notebooks.read(path)).cells if "ex" in c.metadata
-    }
+    solved = {c.metadata.ex.id: c.source for c in solutions.solved(notebooks.read(path)).cells if "ex" in c.metadata}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         release.assignment(path, folder / "classroom")

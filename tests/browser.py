@@ -41,9 +41,7 @@ SENTENCES = ("the old cat saw a bird", "a bird saw the cat")
 # JavaScript expressions
 NOTEBOOK = "window.jupyterapp.shell.currentWidget.content"
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel"
-CODE_CELLS = (
-    f"[...{NOTEBOOK}.model.cells].filter(cell => cell.type === 'code' && cell.sharedModel.source.trim())"
-)
+CODE_CELLS = f"[...{NOTEBOOK}.model.cells].filter(cell => cell.type === 'code' && cell.sharedModel.source.trim())"
 ERRORS = f"""{CODE_CELLS}.flatMap(cell => cell.outputs.toJSON())
     .filter(output => output.output_type === 'error').map(output => output.ename + ': ' + output.evalue)"""
 
@@ -367,9 +365,7 @@ class Lab:
 
 
 @contextmanager
-def lab(
-    folder: Path, home: Path, *, plain: bool = False, course: bool = False, delay: float = 0
-) -> Iterator[Lab]:
+def lab(folder: Path, home: Path, *, plain: bool = False, course: bool = False, delay: float = 0) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
     With plain, the server is without what `make lab` adds; with course, the folder is a clone of the course, and
@@ -378,9 +374,7 @@ def lab(
     (home / "config" / "labconfig").mkdir(parents=True)
     if not course:
         config = home / "config" / "labconfig" / "page_config.json"
-        config.write_text(
-            json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}})
-        )
+        config.write_text(json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}))
     config = home / "config" / "jupyter_lab_config.json"
     config.write_text(json.dumps({"LabApp": {"expose_app_in_browser": True}}))
     token = os.urandom(16).hex()
@@ -462,9 +456,7 @@ def _delayed(port: int, seconds: float) -> Iterator[int]:
 
     async def serve(reader, writer):
         other_reader, other_writer = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(
-            forward(reader, other_writer), forward(other_reader, writer), return_exceptions=True
-        )
+        await asyncio.gather(forward(reader, other_writer), forward(other_reader, writer), return_exceptions=True)
 
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))

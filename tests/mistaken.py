@@ -67,9 +67,7 @@ def last_pair_reaches_the_base(parts, draw):
 
 def exponents_from_1(parts, draw):
     pairs = parts.rotary_dim // 2
-    return replace(parts, speeds=powers(parts, lambda i, n: (i + 1) / n)), [
-        f"its exponents start at 1/{pairs}"
-    ]
+    return replace(parts, speeds=powers(parts, lambda i, n: (i + 1) / n)), [f"its exponents start at 1/{pairs}"]
 
 
 def exponents_of_the_whole_head(parts, draw):
@@ -193,9 +191,7 @@ def short_table(parts, draw):
 def switches(parts, draw):
     """Beyond its first positions it is scaled."""
     at = draw.choice([256, 512])
-    return replace(parts, places=lambda p: torch.where(p < at, p, p / 4)), [
-        f"position {at} is turned as {at // 4}"
-    ]
+    return replace(parts, places=lambda p: torch.where(p < at, p, p / 4)), [f"position {at} is turned as {at // 4}"]
 
 
 def exchanged_tables(parts, draw):
@@ -203,9 +199,7 @@ def exchanged_tables(parts, draw):
 
 
 def low_tables(parts, draw):
-    return replace(parts, tables=lambda t: (t.cos().bfloat16().double(), t.sin().bfloat16().double())), [
-        "bfloat16"
-    ]
+    return replace(parts, tables=lambda t: (t.cos().bfloat16().double(), t.sin().bfloat16().double())), ["bfloat16"]
 
 
 def longer(parts, draw):

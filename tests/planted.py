@@ -22,9 +22,7 @@ for chapter in CHAPTERS:
 
 def planted(chapter: str) -> ModuleType:
     """The tests of a chapter's exercises, with PLANTED and RIGHT."""
-    spec = importlib.util.spec_from_file_location(
-        f"{chapter}_exercises", FOLDERS / chapter / "test_exercises.py"
-    )
+    spec = importlib.util.spec_from_file_location(f"{chapter}_exercises", FOLDERS / chapter / "test_exercises.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -49,9 +47,7 @@ def messages(module: ModuleType) -> list[re.Pattern]:
             text = node.args[0]
             parts = text.values if isinstance(text, ast.JoinedStr) else [text]
             patterns.append(
-                re.compile(
-                    "".join(re.escape(p.value) if isinstance(p, ast.Constant) else ".*" for p in parts)
-                )
+                re.compile("".join(re.escape(p.value) if isinstance(p, ast.Constant) else ".*" for p in parts))
             )
     return patterns
 

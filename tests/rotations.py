@@ -275,9 +275,7 @@ def dynamic(s, switch=256):
 
 def longrope(s):
     """A factor of its own for each pair."""
-    factors = 1 + torch.rand(
-        s.rotary_dim // 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64
-    )
+    factors = 1 + torch.rand(s.rotary_dim // 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
 
     def rotate(x, positions):
         theta = _places(s, positions)[:, None] * _speeds(s) / factors.cumsum(0)

@@ -199,9 +199,7 @@ def move_every_control(notebook: Notebook) -> int:
                 assert notebook.alert(figure).count() == 0, f"{what}: {notebook.alert(figure).inner_text()}"
             notebook.settle()
             assert any(picture != before for picture in pictures), f"{what}: the picture stayed"
-            assert found.value == value and notebook.picture(figure) == before, (
-                f"{what}: another one, back there"
-            )
+            assert found.value == value and notebook.picture(figure) == before, f"{what}: another one, back there"
             moved += 1
     return moved
 

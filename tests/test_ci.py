@@ -34,6 +34,4 @@ def test_what_is_missing_is_installed(tmp_path, there, user, done):
         (programs / name).chmod(0o755)
     command = ["/bin/sh", tmp_path / ".ci" / "run"]
     ran = subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True, check=True)
-    assert [
-        line.replace("env DEBIAN_FRONTEND=noninteractive ", "") for line in ran.stdout.splitlines()
-    ] == done
+    assert [line.replace("env DEBIAN_FRONTEND=noninteractive ", "") for line in ran.stdout.splitlines()] == done

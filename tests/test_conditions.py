@@ -65,10 +65,7 @@ def stamps(folder):
 
 @pytest.mark.parametrize(
     "path",
-    [
-        pytest.param(path, marks=() if path.name.startswith("04") else thorough, id=path.stem)
-        for path in CHAPTERS
-    ],
+    [pytest.param(path, marks=() if path.name.startswith("04") else thorough, id=path.stem) for path in CHAPTERS],
 )
 def test_a_chapter_prints_the_same(path, tmp_path):
     assert run(without_training(notebooks.read(path)), tmp_path) == ""

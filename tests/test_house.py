@@ -55,9 +55,7 @@ def test_everything_public_has_a_caller_besides_its_own_tests():
     callers = [*MODULES, *ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("tests/**/*.py")]
     for module in MODULES:
         others = (path for path in callers if path.name != f"test_{module.stem}.py")
-        lonely = {name for name in public(module) if not name.startswith("_")}.difference(
-            *map(names_used, others)
-        )
+        lonely = {name for name in public(module) if not name.startswith("_")}.difference(*map(names_used, others))
         assert not lonely, f"{module.relative_to(ROOT)} has {lonely} that nobody uses"
 
 
@@ -66,9 +64,7 @@ def stated_errors(module):
     for node in ast.parse(code(module)).body:
         for inner in [node, *(node.body if isinstance(node, ast.ClassDef) else ())]:
             if isinstance(inner, ast.FunctionDef | ast.ClassDef):
-                raises = re.search(
-                    r"^Raises:\n((?: {4}.*\n?)+)", ast.get_docstring(inner) or "", re.MULTILINE
-                )
+                raises = re.search(r"^Raises:\n((?: {4}.*\n?)+)", ast.get_docstring(inner) or "", re.MULTILINE)
                 for errors in re.findall(r"^ {4}(\w[\w, ]*):", raises[1] if raises else "", re.MULTILINE):
                     yield from (({node.name, inner.name}, error) for error in errors.split(", "))
 
@@ -77,9 +73,7 @@ def words_by_test():
     """For each test that calls pytest.raises: the words of its file's imports, its own, and those of its constants."""
     for path in ROOT.glob("tests/**/*.py"):
         body = ast.parse(code(path)).body
-        imports = set().union(
-            *(words(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom))
-        )
+        imports = set().union(*(words(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom)))
         constants = [(words(node.targets[0]), words(node)) for node in body if isinstance(node, ast.Assign)]
         for test in (words(node) for node in body if isinstance(node, ast.FunctionDef)):
             if "raises" in test:

@@ -105,8 +105,7 @@ def headings(notebook):
     """The anchors that JupyterLab makes: the words of a heading as shown, with hyphens between them."""
     source = "\n".join(cell.source for cell in markdown(notebook))
     return {
-        re.sub(r"[`*]", "", title.strip()).replace(" ", "-")
-        for title in re.findall(r"^#+ (.*)$", source, re.MULTILINE)
+        re.sub(r"[`*]", "", title.strip()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", source, re.MULTILINE)
     }
 
 
@@ -239,16 +238,10 @@ def sentences_of_claims(notebook, path):
             said.append(sentence.value)
             if again and not any(keyword.arg == "case" for keyword in call.keywords):
                 complaints.append(f"{sentence.value!r} is claimed in a loop or a function without case=")
-    complaints += [
-        f"{sentence!r} is claimed twice" for sentence in sorted({*said}) if said.count(sentence) > 1
-    ]
+    complaints += [f"{sentence!r} is claimed twice" for sentence in sorted({*said}) if said.count(sentence) > 1]
     shown = {one.claim.sentence for one in stored(notebook)}
-    complaints += [
-        f"{sentence!r} is claimed, and no output shows it" for sentence in said if sentence not in shown
-    ]
-    return complaints + [
-        f"an output shows {sentence!r}, and no cell claims it" for sentence in shown.difference(said)
-    ]
+    complaints += [f"{sentence!r} is claimed, and no output shows it" for sentence in said if sentence not in shown]
+    return complaints + [f"an output shows {sentence!r}, and no cell claims it" for sentence in shown.difference(said)]
 
 
 def claims_hold(notebook, path):
@@ -296,9 +289,7 @@ def guesses(notebook, path):
             complaints.append(f"{label(cell)}: one question a cell, as a name = predict(…)")
             continue
         if names[0] in taken:
-            complaints.append(
-                f"{label(cell)}: a question above is {names[0]} too, and could not be run again"
-            )
+            complaints.append(f"{label(cell)}: a question above is {names[0]} too, and could not be run again")
         taken.add(names[0])
         answers = [
             below
@@ -308,9 +299,7 @@ def guesses(notebook, path):
         if not answers:
             complaints.append(f"{label(cell)}: no cell below compares the answer")
         elif (between := room_between(notebook.cells[number : answers[0] + 1])) < SCREEN:
-            complaints.append(
-                f"{label(cell)}: question and answer are {between} pixels apart; {SCREEN} at least"
-            )
+            complaints.append(f"{label(cell)}: question and answer are {between} pixels apart; {SCREEN} at least")
         if answers:
             complaints += unexplained(cell, notebook.cells[answers[0]])
     return complaints
@@ -329,9 +318,7 @@ def unexplained(question, answer):
     comma = "; " if any("," in option for option in options) else ", "
     right = html.unescape(re.search("Measured: <strong>(.*?)</strong>", said[0])[1]).split(comma)
     wrong = [option for option in options if option.rstrip(".") not in right]
-    return [
-        f"{label(question)}: no reason why {option!r} is wrong" for option in wrong if option not in since
-    ]
+    return [f"{label(question)}: no reason why {option!r} is wrong" for option in wrong if option not in since]
 
 
 SCREEN = 600  # pixels of a notebook that a screen of 1280 x 800 shows at once
@@ -389,9 +376,7 @@ def names_in_formulas(notebook, path):
     tables = [cell.source for one in before for cell in markdown(read(one)) if "| symbol |" in cell.source]
     explained = re.sub(r"\$\$.*?\$\$", " ", "\n".join([*tables, source]), flags=re.DOTALL)
     formulas = re.findall(r"\$\$(.*?)\$\$", source, re.DOTALL)
-    found = re.findall(
-        "<mi>(.*?)</mi>", html.unescape("".join(map(latex2mathml.converter.convert, formulas)))
-    )
+    found = re.findall("<mi>(.*?)</mi>", html.unescape("".join(map(latex2mathml.converter.convert, formulas))))
     return [
         f"{name} stands in a formula and is explained nowhere"
         for name in sorted({*found} - {"sin", "cos"})
@@ -403,9 +388,7 @@ def cell_length(notebook, path):
     shown = [cell for cell in code(notebook) if not cell.metadata.get("jupyter", {}).get("source_hidden")]
     lengths = [sum(map(bool, map(str.strip, cell.source.split("\n")))) for cell in shown]
     complaints = [
-        f"{label(cell)} has {length} lines; 25 is the most"
-        for cell, length in zip(shown, lengths)
-        if length > 25
+        f"{label(cell)} has {length} lines; 25 is the most" for cell, length in zip(shown, lengths) if length > 25
     ]
     if lengths and statistics.median(lengths) > 8:
         complaints.append(f"the median cell has {statistics.median(lengths)} lines; 8 is the most")
@@ -424,16 +407,12 @@ def unique_ids(notebook, path):
 
 
 def known_tags(notebook, path):
-    return [
-        f"{label(cell)} has the tag {tag}" for cell in notebook.cells for tag in tags(cell) if tag not in TAGS
-    ]
+    return [f"{label(cell)} has the tag {tag}" for cell in notebook.cells for tag in tags(cell) if tag not in TAGS]
 
 
 def few_cells_not_compared(notebook, path):
     """nbval knows tags and comments that exempt a cell; the comments are not used here."""
-    complaints = [
-        f"{label(cell)} has a comment for nbval" for cell in code(notebook) if "NBVAL_" in cell.source
-    ]
+    complaints = [f"{label(cell)} has a comment for nbval" for cell in code(notebook) if "NBVAL_" in cell.source]
     found, allowed = (
         sum("nbval-ignore-output" in tags(cell) for cell in code(notebook)),
         NOT_COMPARED.get(path.stem, 0),
@@ -465,9 +444,7 @@ def exercises(notebook, path):
     if roles != ["exercise", "check"] * (len(roles) // 2):
         return [f"exercise and check do not follow each other: {', '.join(roles)}"]
     names = [stub.metadata.get("ex", {}).get("id") for stub in cells[::2]]
-    complaints += [
-        f"two exercises are called {name}" for name in sorted({*map(str, names)}) if names.count(name) > 1
-    ]
+    complaints += [f"two exercises are called {name}" for name in sorted({*map(str, names)}) if names.count(name) > 1]
     for name, stub, check in zip(names, cells[::2], cells[1::2]):
         if not re.fullmatch(r"[a-z]\w*", str(name)):
             complaints.append(f"{label(stub)} has no ex.id that is a name")
@@ -476,9 +453,7 @@ def exercises(notebook, path):
         if not isinstance(points, int) or points < 1:
             complaints.append(f"{name} has no points")
         if not defines(stub, name) or stub.source.count('raise NotImplementedError("your turn")') != 1:
-            complaints.append(
-                f'{name}: the stub is a function {name} with one raise NotImplementedError("your turn")'
-            )
+            complaints.append(f'{name}: the stub is a function {name} with one raise NotImplementedError("your turn")')
         if check.source != f'check("{name}", {name})\n{name} = use("{name}", {name})':
             complaints.append(f"{name}: the check cell is not a line of check() and a line of use()")
     return complaints
@@ -493,9 +468,7 @@ def worked_functions(notebook, path):
             (function,), (stub,) = ast.parse(source(notebook, name)).body, tree(cell).body
             if [one.arg for one in function.args.args] != [one.arg for one in stub.args.args]:
                 complaints.append(f"{name}: the worked solution has other arguments than the stub")
-            own = {
-                n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-            }
+            own = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             complaints += [
                 f"{name}: the worked solution uses {other}, which does not stand above"
                 for other in sorted(used(ast.unparse(function)) - own - above)
@@ -517,9 +490,7 @@ def exercises_in_the_contents(notebook, path):
 
 
 def defines(cell, name):
-    return any(
-        isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name for node in tree(cell).body
-    )
+    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name for node in tree(cell).body)
 
 
 def executed_in_order(notebook, path):
@@ -558,9 +529,7 @@ def nothing_of_this_machine(notebook, path):
     words = [(f"the source of {label(cell)}", cell.source) for cell in notebook.cells]
     for cell in code(notebook):
         for output in cell.outputs:
-            shown = [output.get("text", "")] + [
-                v for k, v in output.get("data", {}).items() if k != "image/png"
-            ]
+            shown = [output.get("text", "")] + [v for k, v in output.get("data", {}).items() if k != "image/png"]
             words.append((f"the output of {label(cell)}", "\n".join(map(str, shown))))
     complaints = []
     for where, text in words:
@@ -642,9 +611,7 @@ def test_chapter(path, rule):
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
 def test_no_stored_chapter_is_stale(path):
     notebook = notebooks.read(path)
-    again = (
-        f"its code is not the one that its outputs were stored with: make notebooks CHAPTER={path.name[:2]}"
-    )
+    again = f"its code is not the one that its outputs were stored with: make notebooks CHAPTER={path.name[:2]}"
     assert notebook.metadata.posenc.code == fingerprint(notebook), again
 
 

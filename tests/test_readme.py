@@ -87,9 +87,7 @@ def test_make_starts_it(command, tmp_path):
     installer = tmp_path / "src" / "courseware" / "install.py"
     installer.parent.mkdir(parents=True)
     installer.write_text("import sys\nprint('install.py', *sys.argv[1:])\n")
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment["PYTHON"] = sys.executable
     done = subprocess.run(
         command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
@@ -107,15 +105,11 @@ def lesson(opening):
 
 def test_the_table_of_chapters_says_what_the_chapters_say():
     rows = re.findall(r"^\| \[(.*?)\]\((notebooks/\d.*?)\) \| .*\? \| (\d+) min \|$", README, re.MULTILINE)
-    openings = {
-        path: notebooks.read(path).cells[0].source
-        for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
-    }
+    openings = {path: notebooks.read(path).cells[0].source for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))}
     said = [
         (title.replace(" · ", " "), f"notebooks/{path.name}", minutes)
         for path, opening in openings.items()
-        for title, minutes in re.findall(r"^# (.*)\n(?:.*\n)*?.*\*\*Time\*\* (\d+) min", opening)
-        or lesson(opening)
+        for title, minutes in re.findall(r"^# (.*)\n(?:.*\n)*?.*\*\*Time\*\* (\d+) min", opening) or lesson(opening)
     ]
     assert rows == said and len(said) == len(openings)
 

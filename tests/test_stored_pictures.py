@@ -55,8 +55,6 @@ def test_a_picture_that_changed_is_seen_unless_time_or_a_training_changed_it(tmp
     environment = os.environ | {"PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     failed = re.findall(r"^FAILED one\.ipynb::Cell (\d+)", done.stdout, re.MULTILINE)
-    assert [[*OTHERS][int(number) - 2] for number in failed] == [
-        n for n, (_, fails) in OTHERS.items() if fails
-    ]
+    assert [[*OTHERS][int(number) - 2] for number in failed] == [n for n, (_, fails) in OTHERS.items() if fails]
     told, _ = done.stdout.split("short test summary info")  # which on CI repeats each failure in full
     assert told.count("the picture looks different from the stored one") == 1, done.stdout

@@ -65,9 +65,7 @@ class Run:
     """What the runs of one submission know of each other, as nbgrader makes all that runs anew for each."""
 
     everything: bool = False  # all that stands above the last answer, but no training
-    left_out: dict[int, str] = field(
-        default_factory=dict
-    )  # cells that ended the kernel, and the like, and why
+    left_out: dict[int, str] = field(default_factory=dict)  # cells that ended the kernel, and the like, and why
     at: int | None = None  # the cell that runs; none before and after
     stuck: bool = False  # a cell ran longer than it may
 
@@ -79,9 +77,7 @@ def runs_needed(run: Run, limits: Limits, watch: "Watch") -> type[Execute]:
         def create_kernel_manager(self):
             manager, context = super().create_kernel_manager(), zmq.asyncio.Context()
             context.setsockopt(zmq.MAXMSGSIZE, LONGEST)
-            context.setsockopt(
-                zmq.RCVHWM, 10
-            )  # messages that wait here; the others do in the kernel's own memory
+            context.setsockopt(zmq.RCVHWM, 10)  # messages that wait here; the others do in the kernel's own memory
             manager.client = functools.partial(manager.client, context=context)
             return manager
 
@@ -106,10 +102,7 @@ def runs_needed(run: Run, limits: Limits, watch: "Watch") -> type[Execute]:
         async def _async_handle_timeout(self, timeout, cell=None):
             """Asked every second. What counts is processor time, so that a busy machine takes nobody's points."""
             used, since = self.start
-            if (
-                watch.used - used < limits.cell_seconds
-                and time.monotonic() - since < IDLE * limits.cell_seconds
-            ):
+            if watch.used - used < limits.cell_seconds and time.monotonic() - since < IDLE * limits.cell_seconds:
                 return None
             run.stuck = True
             return await super()._async_handle_timeout(timeout, cell)
@@ -341,11 +334,7 @@ def _tell(found: dict, cells: list[dict], place: Place) -> None:
             if told.startswith(f"AssertionError: {name}: "):
                 trace = ""  # of the check's own lines; the reason is all that it says
             found["shown"][role["grade_id"]] = [source[:20_000], trace]
-            first = (
-                _plain(error["evalue"] if judged and error["evalue"] else told, place)
-                .strip()
-                .partition("\n")[0]
-            )
+            first = _plain(error["evalue"] if judged and error["evalue"] else told, place).strip().partition("\n")[0]
             found["notes"][role["grade_id"]] = first.removeprefix(f"{name}: ")[:200]
 
 

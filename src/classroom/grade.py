@@ -226,9 +226,7 @@ class Grader:
                         found = json.loads((base / f"{number}.json").read_text())
                     except (OSError, ValueError):
                         if process.exitcode == -signal.SIGXCPU:
-                            found = failure(
-                                self.points, f"reading it takes more than {READING} s of a processor"
-                            )
+                            found = failure(self.points, f"reading it takes more than {READING} s of a processor")
                         else:
                             found = no_mark(self.points, "its grader died")
                     yield submission, self._keep(submission, found, start)
@@ -271,9 +269,7 @@ class Grader:
         found["seconds"] = round(time.monotonic() - start, 1)
         if "trouble" not in found:
             try:
-                notebooks.write(
-                    self.result(submission), json.dumps(found | {"of": self._fingerprint(submission)})
-                )
+                notebooks.write(self.result(submission), json.dumps(found | {"of": self._fingerprint(submission)}))
             except OSError as error:
                 return no_mark(self.points, str(error)) | {"seconds": found["seconds"]}
         return found
@@ -281,9 +277,7 @@ class Grader:
 
 def _closed(*paths: str) -> list[Path]:
     """The folders on the way to these that not every user may enter."""
-    folders = dict.fromkeys(
-        folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)]
-    )
+    folders = dict.fromkeys(folder for path in paths for folder in [*reversed(Path(path).parents), Path(path)])
     return [folder for folder in folders if not folder.stat().st_mode & stat.S_IXOTH]
 
 
@@ -306,9 +300,7 @@ def kept_from(isolated: bool) -> str:
 
 def _count(word: str) -> int:
     if not word.isdigit() or int(word) < 1:
-        raise argparse.ArgumentTypeError(
-            f"JOBS is the number of submissions graded at once, 1 or more, not {word}"
-        )
+        raise argparse.ArgumentTypeError(f"JOBS is the number of submissions graded at once, 1 or more, not {word}")
     return int(word)
 
 
@@ -413,9 +405,7 @@ def _write(grader: Grader, results: dict[str, dict], handed_in: platforms.Handed
 def _as_unpacked(submission: Submission, handed_in: platforms.HandedIn) -> Submission:
     """With what is wrong with the zip's part of it."""
     fault, trouble = (each.get(submission.student, "") for each in (handed_in.faults, handed_in.troubles))
-    return (
-        replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
-    )
+    return replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
 
 
 if __name__ == "__main__":

@@ -63,9 +63,7 @@ def pack(path: Path, classroom: Path) -> Path:
         for name in ("pyproject.toml", "constraints.txt"):
             archive.write(ROOT / name, name)
         for file in sorted((ROOT / "src").rglob("*")):
-            if file.is_file() and not any(
-                "__pycache__" in part or ".egg-info" in part for part in file.parts
-            ):
+            if file.is_file() and not any("__pycache__" in part or ".egg-info" in part for part in file.parts):
                 archive.write(file, file.relative_to(ROOT))
     return target
 
@@ -109,9 +107,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="make gradescope", description=__doc__.partition("\n")[0])
     parser.add_argument("chapter", nargs="?")
     parser.add_argument("--classroom", type=Path, default=CLASSROOM)
-    parser.add_argument(
-        "--run", type=Path, metavar="/autograder", help="grade there, as in Gradescope's container"
-    )
+    parser.add_argument("--run", type=Path, metavar="/autograder", help="grade there, as in Gradescope's container")
     given = parser.parse_args(arguments)
     try:
         if given.run:

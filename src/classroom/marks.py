@@ -49,9 +49,7 @@ def plain(name: str) -> str:
     return f"'{name}" if name[:1] in "=+-@\t\r" else name
 
 
-def write_marks(
-    path: Path, results: dict[str, dict], *, isolated: bool = True, status: dict[str, str] | None = None
-):
+def write_marks(path: Path, results: dict[str, dict], *, isolated: bool = True, status: dict[str, str] | None = None):
     """One line for each student, in the order given, as a whole or not at all.
 
     Args:
@@ -67,9 +65,7 @@ def write_marks(
         got = [result["marks"][name][0] for name in exercises]
         points = sum(most for _, most in result["marks"].values())
         line = [plain(student), mark(result), points, *got, result["seconds"], why(result)]
-        table.writerow(
-            [*line, *([status.get(student, "")] if status else []), "bubblewrap" if isolated else "none"]
-        )
+        table.writerow([*line, *([status.get(student, "")] if status else []), "bubblewrap" if isolated else "none"])
     notebooks.write(path, out.getvalue())
 
 
@@ -125,9 +121,7 @@ def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int
                     check, notes = f"check_{exercise_name(key)}", results[student]["notes"]
                     notes[check] = "; ".join(filter(None, [notes.get(check), said[key]]))
         book.db.commit()
-    shutil.copyfile(
-        new, path.with_suffix(".new")
-    )  # first elsewhere: a database on a full disk fails at any line
+    shutil.copyfile(new, path.with_suffix(".new"))  # first elsewhere: a database on a full disk fails at any line
     path.with_suffix(".new").replace(path)
     return by_hand
 
@@ -147,9 +141,7 @@ def page(student: str, name: str, result: dict) -> str:
 def feedback(student: str, name: str, result: dict) -> str:
     """A table, and of each exercise that lost points the answer and the error, in HTML."""
     total = f"{as_text(mark(result))} of {sum(most for _, most in result['marks'].values()):g} points"
-    parts = [
-        f"<h1>{html.escape(student)}</h1><p>{html.escape(name)}: {total}. {html.escape(result['reason'])}</p>"
-    ]
+    parts = [f"<h1>{html.escape(student)}</h1><p>{html.escape(name)}: {total}. {html.escape(result['reason'])}</p>"]
     parts += ["<table><tr><th>exercise</th><th>points</th><th>reason</th></tr>"]
     for exercise, (got, most) in result["marks"].items():
         words = [html.escape(exercise_name(exercise)), f"{as_text(got)} of {most:g}"]

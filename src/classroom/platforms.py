@@ -95,9 +95,7 @@ def _sorted(archive: zipfile.ZipFile, path: Path) -> HandedIn:
     entries = [(re.split(r"[/\\]", _name(entry)), entry) for entry in files]
     entries = [(parts, entry) for parts, entry in entries if "__MACOSX" not in parts]
     tops = {parts[0] if parts[1:] else "" for parts, _ in entries}
-    if (
-        len(tops) == 1 and "" not in tops and "_assignsubmission_" not in str(tops)
-    ):  # packed again, in a folder
+    if len(tops) == 1 and "" not in tops and "_assignsubmission_" not in str(tops):  # packed again, in a folder
         entries = [(parts[1:], entry) for parts, entry in entries]
     moodle = any(MOODLE.fullmatch(parts[0]) for parts, _ in entries)
     found = HandedIn("Moodle" if moodle else "Canvas", {}, {}, {}, [], [])
@@ -169,9 +167,7 @@ def _extract(archive: zipfile.ZipFile, folder: Path, found: HandedIn) -> None:
         else:
             needed += size
     if needed > shutil.disk_usage(folder).free:
-        raise ClassroomError(
-            f"Unpacked, the zip has {needed / 1e9:.1f} GB; {tempfile.gettempdir()} has less."
-        )
+        raise ClassroomError(f"Unpacked, the zip has {needed / 1e9:.1f} GB; {tempfile.gettempdir()} has less.")
     for key, student in found.students.items():
         (folder / key).mkdir()
         if key not in found.faults:
@@ -273,9 +269,7 @@ def _moodle(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[l
     rows, lines, scaled = found.worksheet, [], set()
     by_id = {found.students[key].id: key for key in marked}
     if not rows:
-        lines.append(
-            "beside the zip lies no worksheet of this assignment, so Moodle's other columns stay empty"
-        )
+        lines.append("beside the zip lies no worksheet of this assignment, so Moodle's other columns stay empty")
         for key, result in marked.items():
             known = {
                 "Identifier": f"Participant {found.students[key].id}",
@@ -295,9 +289,7 @@ def _moodle(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[l
     lines += scaled
     lines += [f"not in the worksheet: {', '.join(by_id.values())}"] if by_id else []
     header = [column for column in rows[0] if column] if rows else WORKSHEET
-    safe = [
-        column for column in header if column not in WORKSHEET or column in ("Full name", "Email address")
-    ]
+    safe = [column for column in header if column not in WORKSHEET or column in ("Full name", "Email address")]
     for row in rows:  # what students choose
         row |= {column: plain(row[column]) for column in safe if row[column]}
     return [header, *([row[column] or "" for column in header] for row in rows)], lines

@@ -34,9 +34,7 @@ HIDDEN = Path(__file__).with_name("hidden")
 CLASSROOM = ROOT / "classroom"
 LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
 MORE = "  # grading adds hidden tests, so ✓ is not yet the points"
-HANDED_OUT = (
-    "worked_solutions"  # as posenc.lesson.exercises calls it, without which grading starts faster: no torch
-)
+HANDED_OUT = "worked_solutions"  # as posenc.lesson.exercises calls it, without which grading starts faster: no torch
 STUB = 'raise NotImplementedError("your turn")'
 
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""
@@ -127,9 +125,7 @@ def _with_solution(stub: str, solution: str, name: str) -> str:
     (asked,) = (node for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef))
     functions = [node for node in ast.parse(solution).body if isinstance(node, ast.FunctionDef)]
     if len(functions) != 1 or [a.arg for a in functions[0].args.args] != [a.arg for a in asked.args.args]:
-        raise ClassroomError(
-            f"the worked solution of {name} is not one function with the arguments of its stub."
-        )
+        raise ClassroomError(f"the worked solution of {name} is not one function with the arguments of its stub.")
     body = functions[0].body
     lines = "\n".join(solution.split("\n")[body[0].lineno - 1 : body[-1].end_lineno])
     region = f"    ### BEGIN SOLUTION\n{lines}\n    ### END SOLUTION"
@@ -174,9 +170,7 @@ def generate(folder: Path, name: str) -> None:
     """Let nbgrader make the release from the source, and note the points in the folder's gradebook."""
     from nbgrader.apps import NbGraderAPI
 
-    os.environ["PATH"] = (
-        f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # nbgrader calls alembic by its name
-    )
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # nbgrader calls alembic by its name
     done = NbGraderAPI(config=configuration(folder)).generate_assignment(name)
     if not done["success"]:
         raise ClassroomError(f"nbgrader could not make {name}:\n{done['log']}{done.get('error') or ''}")
@@ -189,9 +183,7 @@ def worked_solutions(source: NotebookNode) -> str:
     for cell in (cell for cell in source.cells if cell.cell_type == "code"):
         for node in ast.parse(cell.source).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
-                node.names = [
-                    name for name in node.names if (name.asname or name.name).partition(".")[0] in needed
-                ]
+                node.names = [name for name in node.names if (name.asname or name.name).partition(".")[0] in needed]
                 imports += [ast.unparse(node)] if node.names else []
     functions = (re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", answer).rstrip() for answer in answers)
     return "\n\n\n".join(["\n".join(imports), *functions]) + "\n"
@@ -206,9 +198,7 @@ def limit_hints(notebook: NotebookNode, most: int) -> None:
     notebook.cells = [cell for cell in notebook.cells if cell.cell_type != "markdown" or cell.source]
 
 
-def assignment(
-    path: Path, classroom: Path = CLASSROOM, *, worked: bool = False, hints: int | None = None
-) -> Path:
+def assignment(path: Path, classroom: Path = CLASSROOM, *, worked: bool = False, hints: int | None = None) -> Path:
     """Make the assignment of a chapter; the folder of the students' notebook.
 
     Args:

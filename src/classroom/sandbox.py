@@ -79,9 +79,7 @@ def call_filter(machine: str) -> bytes:
     name, calls = REFUSED[machine]
     numbers = [*calls.values(), *EVERYWHERE.values()]
     program = [step(load, 4), step(equal, name, 0, len(numbers) + 5), step(load, 0)]
-    program += [
-        step(least, 0x40000000, len(numbers) + 3)
-    ]  # the numbers of x32, a second way to the same calls
+    program += [step(least, 0x40000000, len(numbers) + 3)]  # the numbers of x32, a second way to the same calls
     program += [step(equal, number, len(numbers) - at + 2) for at, number in enumerate(numbers)]
     program += [step(equal, CLONE[machine], 0, 3), step(load, 16), step(has_bit, NEW_USER, 0, 1)]
     return b"".join([*program, step(answer, 0x00050000 | errno.ENOSYS), step(answer, 0x7FFF0000)])
@@ -102,9 +100,7 @@ def bubblewrap(own: str, show: list[str], disk: int) -> list[str]:
     there = [path for path in SYSTEM if os.path.exists(path) and path not in links]
     there += [path for path in show if not path.startswith("/usr/") and path != "/usr"]
     above = [str(folder) for path in [*there, own] for folder in reversed(pathlib.Path(path).parents[:-1])]
-    for folder in dict.fromkeys(
-        [*above, *EMPTY, own]
-    ):  # those that bubblewrap makes by itself are root's alone
+    for folder in dict.fromkeys([*above, *EMPTY, own]):  # those that bubblewrap makes by itself are root's alone
         command += ["--perms", "0755", "--dir", folder]
     for path in links:
         command += ["--symlink", os.readlink(path), path]
@@ -150,9 +146,7 @@ def limit(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000_000, 100_000_000))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(
-        resource.RLIMIT_CPU, 2 * (resource.getrlimit(resource.RLIMIT_CPU)[1],)
-    )  # not the grader's
+    resource.setrlimit(resource.RLIMIT_CPU, 2 * (resource.getrlimit(resource.RLIMIT_CPU)[1],))  # not the grader's
 
 
 def give(folder: str, number: int) -> None:

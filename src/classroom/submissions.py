@@ -85,9 +85,7 @@ def submission_at(student: str, path: Path, name: str) -> tuple[Submission, list
     except OSError as error:
         return Submission(student, None, trouble=f"{error.strerror}: {label(Path(error.filename).name)}"), []
     inside = [p for p in files if p.suffix == ".ipynb" and ".ipynb_checkpoints" not in p.parts]
-    called = re.compile(
-        re.escape(name) + r"(-\d+| ?\(\d+\))?"
-    )  # again from Canvas or a browser it has a number
+    called = re.compile(re.escape(name) + r"(-\d+| ?\(\d+\))?")  # again from Canvas or a browser it has a number
     inside = sorted([p for p in inside if called.fullmatch(p.stem)] or inside, key=_age)
     return Submission(student, inside[-1] if inside else None, tuple(files)), inside
 

@@ -20,9 +20,7 @@ def workplace() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=f"new-{PREFIX}"))
     lock = os.open(folder, os.O_RDONLY)  # held by the graders that are forked, too, until the last has ended
     fcntl.flock(lock, fcntl.LOCK_EX)
-    folder = folder.rename(
-        folder.with_name(folder.name.removeprefix("new-"))
-    )  # locked before it can be swept
+    folder = folder.rename(folder.with_name(folder.name.removeprefix("new-")))  # locked before it can be swept
     try:
         yield folder
     finally:

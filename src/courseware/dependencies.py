@@ -27,8 +27,7 @@ def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
         graded: numbers of the cells that give marks.
     """
     names = [
-        (defined(cell.source), used(cell.source)) if cell.cell_type == "code" else (set(), set())
-        for cell in cells
+        (defined(cell.source), used(cell.source)) if cell.cell_type == "code" else (set(), set()) for cell in cells
     ]
     wanted = [*graded, *(number for number, (defines, _) in enumerate(names) if "*" in defines)]
     found = set()

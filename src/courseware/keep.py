@@ -60,9 +60,7 @@ def say_the_same(one: list[NotebookNode], other: list[NotebookNode], *, trained:
     """Whether a reader learns the same from these outputs of a cell, which may come from a training."""
     return len(one) == len(other) and all(
         words(a, trained=trained) == words(b, trained=trained)
-        and not any(
-            differ(_pixels(x), _pixels(y), trained=trained) for x, y in zip(_pictures(a), _pictures(b))
-        )
+        and not any(differ(_pixels(x), _pixels(y), trained=trained) for x, y in zip(_pictures(a), _pictures(b)))
         for a, b in zip(one, other)
     )
 

@@ -135,9 +135,7 @@ def with_parameters(chapter: NotebookNode, **values: float) -> NotebookNode:
     if cell is None:
         raise ValueError("the chapter has no cell tagged parameters")
     for name, value in values.items():
-        cell.source, found = re.subn(
-            rf"^{name} = \S+", f"{name} = {value!r}", cell.source, flags=re.MULTILINE
-        )
+        cell.source, found = re.subn(rf"^{name} = \S+", f"{name} = {value!r}", cell.source, flags=re.MULTILINE)
         if found != 1:
             raise ValueError(f"the cell tagged parameters gives {name} no value")
     return changed
@@ -169,9 +167,7 @@ def run(text: str, folder: str, set_number: int, pace: float, steps: float) -> l
     ]
 
 
-def rows(
-    chapter: str, codes: dict[str, str], sets: list[list[dict]], pace: float, steps: float
-) -> Iterator[Row]:
+def rows(chapter: str, codes: dict[str, str], sets: list[list[dict]], pace: float, steps: float) -> Iterator[Row]:
     """The table's rows of one chapter from what its sets claimed."""
     claims: dict[str, list[dict]] = {}
     for claimed in sets:
@@ -235,16 +231,13 @@ def main(arguments: list[str]) -> int:
 
     made: dict[tuple, Row] = {(row.key, row.pace, row.steps): row for row in read_table(options.table)}
     for path, chapter in chapters.items():
-        done = [
-            json.loads(file.read_text()) for file, task in wanted.items() if task[0] == path and file.exists()
-        ]
+        done = [json.loads(file.read_text()) for file, task in wanted.items() if task[0] == path and file.exists()]
         run_again = (f"{pace:g}", f"{steps:g}") if done else None
         cells = {cell.id for cell in chapter.cells}
         made = {  # what the chapter claims no longer goes
             key: row
             for key, row in made.items()
-            if not row.key.startswith(path.name[:2])
-            or (key[1:] != run_again and re.split("[/ ]", row.key)[1] in cells)
+            if not row.key.startswith(path.name[:2]) or (key[1:] != run_again and re.split("[/ ]", row.key)[1] in cells)
         }
         for row in rows(path.name[:2], code_of(chapter), done, pace, steps):
             made[row.key, row.pace, row.steps] = row

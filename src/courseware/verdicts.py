@@ -30,9 +30,7 @@ OPENING = """# Every claim, and its verdict
 Four documents argue about positional encoding, and they do not agree. This page lists what they claim, {count} claims in our words, and what the chapters found. Each verdict links to the cells that decide it, with what they measured. Change one, and see what it takes to make it fail.
 
 A verdict speaks of what was measured: exact algebra where it is algebra, and otherwise models of this course's size and training. In brackets stands in how many other sets of seeds a claim held, and where it failed under other learning rates or more steps. {replicated}"""
-CLOSING = (
-    "[Back to chapter 1](01_permutation_invariance.ipynb) · [Back to the list of chapters](../README.md)"
-)
+CLOSING = "[Back to chapter 1](01_permutation_invariance.ipynb) · [Back to the list of chapters](../README.md)"
 
 
 class ClaimError(Exception):
@@ -139,17 +137,13 @@ def _symbols(notebooks: dict[str, NotebookNode]) -> str:
                 raise ClaimError(f"{symbol} means {meanings[symbol]!r}, and {meaning!r} in {name}")
             where.setdefault(symbol, []).append(str(int(name[:2])))
     rows = [f"| {symbol} | {meaning} | {', '.join(where[symbol])} |" for symbol, meaning in meanings.items()]
-    return "\n".join(
-        ["## Symbols of the whole course", "", "| symbol | meaning | chapters |", "|---|---|---|", *rows]
-    )
+    return "\n".join(["## Symbols of the whole course", "", "| symbol | meaning | chapters |", "|---|---|---|", *rows])
 
 
 def _symbol_rows(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            for table in re.findall(
-                r"^\| symbol \| meaning \|\n.*\n((?:\|.*\n?)+)", cell.source, re.MULTILINE
-            ):
+            for table in re.findall(r"^\| symbol \| meaning \|\n.*\n((?:\|.*\n?)+)", cell.source, re.MULTILINE):
                 for row in table.strip().splitlines():
                     symbol, meaning = (part.strip() for part in row.strip("|").split("|"))
                     yield symbol, meaning

@@ -79,9 +79,7 @@ def sinusoidal(
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
     """
     require_integers(positions)
-    angles = positions[..., None].double() * frequencies(d_model, base=base).to(
-        positions.device
-    )  # (…, d / 2)
+    angles = positions[..., None].double() * frequencies(d_model, base=base).to(positions.device)  # (…, d / 2)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).to(dtype)
 
 

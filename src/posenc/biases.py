@@ -40,9 +40,7 @@ def alibi_slopes(heads: int) -> Tensor:
     return torch.cat([first, between])
 
 
-def alibi(
-    query_positions: Tensor, key_positions: Tensor, *, heads: int, dtype: torch.dtype = torch.float32
-) -> Tensor:
+def alibi(query_positions: Tensor, key_positions: Tensor, *, heads: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Minus slope times distance. A key after the query is charged for its distance too.
 
     Args:
@@ -64,9 +62,7 @@ def alibi(
     return (-alibi_slopes(heads).to(away.device)[:, None, None] * away).to(dtype)
 
 
-def t5_buckets(
-    distances: Tensor, *, buckets: int = 32, max_distance: int = 128, bidirectional: bool = False
-) -> Tensor:
+def t5_buckets(distances: Tensor, *, buckets: int = 32, max_distance: int = 128, bidirectional: bool = False) -> Tensor:
     """Which of T5's learned numbers belongs to a distance.
 
     The first half of the buckets is for one distance each; the others grow with the logarithm of the distance,

@@ -46,9 +46,7 @@ def span(vectors: Tensor, share: float = 0.95) -> Tensor:
     energy, directions = torch.linalg.eigh(centred.T @ centred)
     energy, directions = energy.flip(0).clamp(min=0), directions.T.flip(0).to(vectors.dtype)
     if not energy.sum() > 1e-12 * vectors.square().sum():
-        raise ValueError(
-            f"these {len(vectors)} vectors don't vary, so they span nothing: pass different ones"
-        )
+        raise ValueError(f"these {len(vectors)} vectors don't vary, so they span nothing: pass different ones")
     held = energy.cumsum(dim=0) / energy.sum()
     return directions[: int((held < share - 1e-9).sum()) + 1]
 

@@ -133,8 +133,7 @@ class Ensemble:
         exact.seeds, exact._model = self.seeds, self._model
         exact.parameters = {name: value.detach().double() for name, value in self.parameters.items()}
         exact.buffers = {
-            name: value.double() if value.is_floating_point() else value
-            for name, value in self.buffers.items()
+            name: value.double() if value.is_floating_point() else value for name, value in self.buffers.items()
         }
         return exact
 

@@ -103,8 +103,7 @@ def rotate_by(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleaved
     pairs = cos.shape[-1]
     if 2 * pairs > x.shape[-1]:
         raise ValueError(
-            f"{pairs} angles need {2 * pairs} dimensions, and x has {x.shape[-1]}: "
-            "pass one angle for two dimensions"
+            f"{pairs} angles need {2 * pairs} dimensions, and x has {x.shape[-1]}: pass one angle for two dimensions"
         )
     if cos.shape != sin.shape:
         raise ValueError(f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}: pass those of the same angles")

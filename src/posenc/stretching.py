@@ -132,9 +132,7 @@ def yarn(
     """
     _require_positive(scale=scale, trained_length=trained_length, slow=slow)
     if not fast > slow:
-        raise ValueError(
-            f"fast is {fast} and slow {slow}: a fast pair turns more often, so choose fast above slow"
-        )
+        raise ValueError(f"fast is {fast} and slow {slow}: a fast pair turns more often, so choose fast above slow")
     if not base > 1:
         raise ValueError(f"base is {base}: pairs slow down with a base above 1 only")
     trained = angles(positions, head_dim, base=base)
@@ -196,13 +194,9 @@ def llama3(
     """
     _require_positive(scale=scale, trained_length=trained_length, slow=slow)
     if not fast > slow:
-        raise ValueError(
-            f"fast is {fast} and slow {slow}: a fast pair turns more often, so choose fast above slow"
-        )
+        raise ValueError(f"fast is {fast} and slow {slow}: a fast pair turns more often, so choose fast above slow")
     trained = angles(positions, head_dim, base=base)
-    turns = (
-        trained_length * angles(torch.tensor(1, device=positions.device), head_dim, base=base) / (2 * math.pi)
-    )
+    turns = trained_length * angles(torch.tensor(1, device=positions.device), head_dim, base=base) / (2 * math.pi)
     kept = ((turns - slow) / (fast - slow)).clamp(0, 1)  # 1 for fast pairs, 0 for slow ones
     return trained * kept + trained / scale * (1 - kept)
 
@@ -264,9 +258,7 @@ def longrope_factor(scale: float, *, trained_length: int) -> float:
     """
     _require_positive(scale=scale)
     if not trained_length > 1:
-        raise ValueError(
-            f"trained_length is {trained_length}: the factor divides by its logarithm, so pass 2 or more"
-        )
+        raise ValueError(f"trained_length is {trained_length}: the factor divides by its logarithm, so pass 2 or more")
     return math.sqrt(1 + math.log(scale) / math.log(trained_length)) if scale > 1 else 1.0
 
 

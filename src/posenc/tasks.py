@@ -103,9 +103,7 @@ def at_offset(tokens: Tensor, places: Tensor, offset: tuple[int, ...]) -> Tensor
     Returns:
         shape (…, T), with UNASKED where nothing stands there.
     """
-    there = (places[:, None] + torch.tensor(offset) == places).all(
-        -1
-    )  # (T, T), from each token to the one asked for
+    there = (places[:, None] + torch.tensor(offset) == places).all(-1)  # (T, T), from each token to the one asked for
     return tokens[..., there.int().argmax(-1)].where(there.any(-1), UNASKED)
 
 
@@ -116,9 +114,7 @@ def answer_loss(outputs: Tensor, targets: Tensor) -> Tensor:
         outputs: shape (seeds, …, classes).
         targets: classes, or UNASKED, shape (seeds, …).
     """
-    losses = F.cross_entropy(
-        outputs.flatten(0, -2), targets.flatten(), ignore_index=UNASKED, reduction="none"
-    )
+    losses = F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), ignore_index=UNASKED, reduction="none")
     return losses.view(len(outputs), -1).sum(-1) / (targets != UNASKED).flatten(1).sum(-1)
 
 
@@ -164,11 +160,7 @@ def character_batch(
 
 def character_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     """Cross-entropy in nats a character, one number per seed. Outputs: (seeds, batch, T, characters)."""
-    return (
-        F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
-        .view(len(outputs), -1)
-        .mean(-1)
-    )
+    return F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none").view(len(outputs), -1).mean(-1)
 
 
 def character_passages(context: int, *, count: int = 64, last: int = 64) -> tuple[Tensor, Tensor]:
@@ -278,12 +270,8 @@ def needles(
     if newest:
         taken += [place - gap for place in told.tolist() for gap in range(older[0], older[1] + 1)]
     if min(taken) < 0 or len({*taken}) < len(taken):
-        raise ValueError(
-            f"distances {list(distances)} don't fit a text of {length}: two facts or questions meet"
-        )
-    tokens, _ = fact_batch(
-        generator, seeds=seeds, newest=newest, batch=batch, length=length, keys=FACT_KEYS - count
-    )
+        raise ValueError(f"distances {list(distances)} don't fit a text of {length}: two facts or questions meet")
+    tokens, _ = fact_batch(generator, seeds=seeds, newest=newest, batch=batch, length=length, keys=FACT_KEYS - count)
     names = torch.rand(*rows, FACT_KEYS, generator=generator).argsort(-1)  # which keys take part in what
     key, value = tokens // (FACT_VALUES + 1), tokens % (FACT_VALUES + 1)
     tokens = fact_token(names.gather(-1, key), value)

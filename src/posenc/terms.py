@@ -59,9 +59,7 @@ def four_terms(
     _require_fit(content, position, w_query, w_key, query_bias, key_bias)
     content_query, content_key = _project(content, w_query, query_bias), _project(content, w_key, key_bias)
     position_query, position_key = position @ w_query.mT, position @ w_key.mT
-    products = (
-        scores(query, key) for query in (content_query, position_query) for key in (content_key, position_key)
-    )
+    products = (scores(query, key) for query in (content_query, position_query) for key in (content_key, position_key))
     return FourTerms(*torch.broadcast_tensors(*products))
 
 

@@ -50,9 +50,7 @@ def read(sentence: str, *, at_least: int = 1) -> list[str]:
     """
     tokens = words(sentence)
     if len(tokens) > ROOM:
-        raise ValueError(
-            f"{len(tokens)} words and signs: there is room for {ROOM}, so type a shorter sentence"
-        )
+        raise ValueError(f"{len(tokens)} words and signs: there is room for {ROOM}, so type a shorter sentence")
     if len(set(tokens)) < at_least:
         raise ValueError(f"type at least {at_least} different words or signs; this has {len(set(tokens))}")
     return tokens

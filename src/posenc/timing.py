@@ -149,9 +149,7 @@ def measure(
     if bytes_moved is not None and floor is None:
         floor = copy_floor(bytes_moved, device=place, seconds=seconds)
     stmt = name or getattr(fn, "__name__", type(fn).__name__)
-    spec = TaskSpec(
-        stmt, setup="pass", label="time", description=str(place), num_threads=torch.get_num_threads()
-    )
+    spec = TaskSpec(stmt, setup="pass", label="time", description=str(place), num_threads=torch.get_num_threads())
     return Timing(Measurement(calls, times, spec), bytes_moved, floor, host_bound, clock)
 
 

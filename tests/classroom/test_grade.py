@@ -178,9 +178,7 @@ def graded(classroom_python, tmp_path_factory):
     (base / "tmp").mkdir()
     own = os.environ | {"TMPDIR": str(base / "tmp")}  # where its kernels' folders are
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": own}
-    listen = partial(
-        signal.signal, signal.SIGINT, signal.SIG_DFL
-    )  # what runs in the background may ignore it
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background may ignore it
     first = subprocess.Popen(command, preexec_fn=listen, **output)
     results = base / "classroom" / "graded" / CHAPTER.stem / "results"
     enough = 2
@@ -263,9 +261,7 @@ def test_moodles_zip_is_graded_and_its_worksheet_filled(classroom_python, tmp_pa
             archive.writestr(f"{name}_{number}_assignsubmission_file_/{CHAPTER.name}", text)
         archive.writestr("bomb_9_assignsubmission_file_/a.ipynb", bytes(submissions.BIGGEST + 1))
     sheet = "Identifier,Full name,Status,Grade,Last modified (grade)\n"
-    (tmp_path / "x.csv").write_text(
-        sheet + "Participant 7,right,on time,,-\nParticipant 5,wrong,1 day late,,-\n"
-    )
+    (tmp_path / "x.csv").write_text(sheet + "Participant 7,right,on time,,-\nParticipant 5,wrong,1 day late,,-\n")
     command = [classroom_python, "-m", "classroom.grade", "1", tmp_path / "x.zip"]
     command += ["--classroom", tmp_path / "classroom", *LAST_STOP]
     assignment.hand_out(tmp_path / "classroom", "a", "b")
@@ -321,9 +317,7 @@ def test_a_chapter_is_handed_out_handed_in_and_graded(classroom_python, tmp_path
     given = ["--classroom", str(tmp_path / "classroom")]
     subprocess.run([classroom_python, "-m", "classroom.release", "01", *given], check=True)
     released = nbformat.read(tmp_path / "classroom" / "release" / CHAPTER.stem / CHAPTER.name, 4)
-    answers = {
-        c.metadata.ex.id: c.source for c in solved(notebooks.read(CHAPTER)).cells if "ex" in c.metadata
-    }
+    answers = {c.metadata.ex.id: c.source for c in solved(notebooks.read(CHAPTER)).cells if "ex" in c.metadata}
     (tmp_path / "in").mkdir()
     nbformat.write(released, tmp_path / "in" / "blank.ipynb")
     asked = [number for number, cell in enumerate(released.cells) if "nbgrader" in cell.metadata]
@@ -355,9 +349,7 @@ def test_a_chapter_is_handed_out_handed_in_and_graded(classroom_python, tmp_path
 def roles(*names):
     cells = [nbformat.v4.new_code_cell(name) for name in names]
     for each, name in zip(cells, names):
-        each.metadata = nbformat.from_dict(
-            {"nbgrader": {"grade_id": name, "points": 1}, "tags": ["skip-execution"]}
-        )
+        each.metadata = nbformat.from_dict({"nbgrader": {"grade_id": name, "points": 1}, "tags": ["skip-execution"]})
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("é"), *cells])
 
 
@@ -433,7 +425,9 @@ def test_a_submission_is_laid_out_for_the_grader_and_for_its_kernel(tmp_path, te
     assert (own / "work" / "data" / "deep" / "a.csv").read_text() == "a.csv"
 
 
-INVALID = '{"cells": [{"cell_type": "code", "id": "a", "metadata": {}}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+INVALID = (
+    '{"cells": [{"cell_type": "code", "id": "a", "metadata": {}}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+)
 
 
 @pytest.mark.parametrize(
@@ -471,9 +465,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("limited", "text", "reason"), HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.slow
-def test_a_submission_that_takes_too_much_to_read_gets_its_0(
-    tmp_path, template, monkeypatch, limited, text, reason
-):
+def test_a_submission_that_takes_too_much_to_read_gets_its_0(tmp_path, template, monkeypatch, limited, text, reason):
     source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
     source.write_text("1"), notebook.write_text(text)
     monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
@@ -529,15 +521,11 @@ def test_the_first_line_says_what_submissions_are_kept_from(monkeypatch, isolate
     assert grade.kept_from(isolated).startswith(words)
 
 
-def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(
-    tmp_path, template, monkeypatch
-):
+def test_without_a_sandbox_root_refuses_where_its_users_cannot_reach_the_course(tmp_path, template, monkeypatch):
     closed = tmp_path / "closed"
     (closed / "venv" / "bin").mkdir(parents=True)
     closed.chmod(0o700)
-    monkeypatch.setattr(
-        grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)]
-    )
+    monkeypatch.setattr(grade, "_closed", lambda *paths: [p for p in closed_in(*paths) if p.is_relative_to(closed)])
     monkeypatch.setattr(grade.install, "VENV", str(closed / "venv"))
     monkeypatch.setattr(grade.os, "geteuid", lambda: 0)
     monkeypatch.setenv("SANDBOX", "none")
@@ -595,9 +583,7 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
     monkeypatch.setattr(install, "PYTHON", sys.executable)
     grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=5))
     deep = Submission("bob", None, trouble="Permission denied: secret")
-    results = {
-        each.student: result for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)
-    }
+    results = {each.student: result for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)}
     assert results["ann"]["marks"] == results["bob"]["marks"] == {"check_one": [None, 1.0]}
     assert "Permission denied: secret" in results["bob"]["reason"]
     assert (str(error) if error.args != (9,) else "its grader died") in results["ann"]["reason"]
@@ -605,9 +591,7 @@ def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, e
 
 
 @pytest.mark.slow
-def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_listed(
-    tmp_path, template, monkeypatch
-):
+def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_listed(tmp_path, template, monkeypatch):
     source, notebook, mode = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb", tmp_path / "mode"
     source.write_text("1"), notebook.write_text("1")
 
@@ -620,9 +604,7 @@ def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_li
     monkeypatch.setattr(grade, "lay_out", hangs)
     monkeypatch.setattr(install, "PYTHON", sys.executable)
     start = iter([0.0])
-    clock = SimpleNamespace(
-        monotonic=lambda: next(start, 1e9 * mode.exists())
-    )  # once it hangs, its time is over
+    clock = SimpleNamespace(monotonic=lambda: next(start, 1e9 * mode.exists()))  # once it hangs, its time is over
     monkeypatch.setattr(grade, "time", clock)
     grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=300))
     ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)

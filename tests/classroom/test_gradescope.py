@@ -57,14 +57,10 @@ def test_the_zip_holds_what_grades_and_nothing_that_was_made(packed, folder):
         names = archive.namelist()
     assert {"setup.sh", "run_autograder", "pyproject.toml", "constraints.txt"} < {*names}
     assert {"src/posenc/attention.py", "src/courseware/install.py", f"assignment/{CHAPTER.name}"} < {*names}
-    assert not [
-        name for name in names if "__pycache__" in name or "egg-info" in name or name.startswith(("/", "."))
-    ]
+    assert not [name for name in names if "__pycache__" in name or "egg-info" in name or name.startswith(("/", "."))]
     unpack(packed, folder)
     assert (folder / "source" / "assignment" / CHAPTER.name).read_text() == "the teacher's"
-    assert os.access(folder / "source" / "setup.sh", os.X_OK) and os.access(
-        folder / "run_autograder", os.X_OK
-    )
+    assert os.access(folder / "source" / "setup.sh", os.X_OK) and os.access(folder / "run_autograder", os.X_OK)
 
 
 SAYS = """#!/bin/sh
@@ -121,10 +117,7 @@ def environments(source):
         subprocess.run([install.PYTHON, "-m", "venv", "--without-pip", source / name], check=True)
         libraries = [next(Path(venv).glob("lib/python3*/site-packages")) for venv in from_]
         more = [
-            line
-            for library in libraries
-            for path in library.glob("*.pth")
-            for line in path.read_text().splitlines()
+            line for library in libraries for path in library.glob("*.pth") for line in path.read_text().splitlines()
         ]
         paths = [source / "src", *libraries, *(line for line in more if line.startswith("/"))]
         (library,) = (source / name).glob("lib/python3*/site-packages")
@@ -154,9 +147,7 @@ def test_gradescope_gives_the_marks_that_make_grade_gives(classroom_python, fold
     shutil.copytree(folder / "submission", tmp_path / "in" / "ann")
     command = [classroom_python, "-m", "classroom.grade", "1", tmp_path / "in", *classroom]
     subprocess.run(command, check=True, capture_output=True)
-    graded = json.loads(
-        (tmp_path / "classroom" / "graded" / CHAPTER.stem / "results" / "ann.json").read_text()
-    )
+    graded = json.loads((tmp_path / "classroom" / "graded" / CHAPTER.stem / "results" / "ann.json").read_text())
     assert {f"check_{t['name']}": [t["score"], t["max_score"]] for t in results["tests"]} == graded["marks"]
     assert {f"check_{t['name']}": t["output"] for t in results["tests"] if t["output"]} == graded["notes"]
     assert [t["name"] for t in results["tests"] if t["score"] < t["max_score"]] == ["a"]

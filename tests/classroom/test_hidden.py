@@ -138,10 +138,7 @@ def open_by_the_new_speeds(speeds, trained_speeds, trained):
 
 # Answers that a check takes for right, or that a hidden test once did, and what the hidden tests say of them.
 SEEN_THROUGH = [
-    *(
-        ("07", "time_kernel", few_calls(before, 1), r"that is interrupted in call")
-        for before in (3, 4, 5, 10, 50)
-    ),
+    *(("07", "time_kernel", few_calls(before, 1), r"that is interrupted in call") for before in (3, 4, 5, 10, 50)),
     *(("07", "time_kernel", few_calls(4, timed), r"that is interrupted in call [4-7] ") for timed in (2, 3)),
     ("05", "reach", first_open_pair, "an angle is new before distance 45"),
     ("05", "reach", open_by_the_new_speeds, "no angle is new beyond distance 16"),

@@ -56,9 +56,7 @@ def test_a_page_has_the_name_and_a_table_and_is_plain_text():
     assert "<tr><td>a</td><td>1 of 2</td><td>half &amp; half</td></tr>" in page
     assert "<tr><td>b</td><td>3 of 3</td><td></td></tr>" in page
     assert "at {d} = 32" in page and not re.search(r"<script|<link|src=|url\(", page)
-    assert "<p>04_x: – of 2 points. no mark" in marks.page(
-        "Bob", "04_x", marks.no_mark({"check_a": 2.0}, "no disk")
-    )
+    assert "<p>04_x: – of 2 points. no mark" in marks.page("Bob", "04_x", marks.no_mark({"check_a": 2.0}, "no disk"))
 
 
 BOOK = """

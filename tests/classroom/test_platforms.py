@@ -272,9 +272,7 @@ def test_files_in_each_others_way_cost_no_more_than_themselves(tmp_path):
 def test_too_many_files_and_folders_too_deep(tmp_path, monkeypatch):
     monkeypatch.setattr(platforms, "MOST", 1)
     deep = "d/" * DEEPEST
-    found, files = unpack(
-        tmp_path, {f"{MOODLE}/a": "", f"{MOODLE}/b": "", f"Bo_72_assignsubmission_file_/{deep}a": ""}
-    )
+    found, files = unpack(tmp_path, {f"{MOODLE}/a": "", f"{MOODLE}/b": "", f"Bo_72_assignsubmission_file_/{deep}a": ""})
     assert found.faults == {
         FOLDER: "it has more than 1 files and folders",
         "Bo (72)": f"its folders are nested more than {DEEPEST} deep",
@@ -336,7 +334,9 @@ def test_a_damaged_entry_is_no_fault_of_the_student(tmp_path, where):
 
 # ------------------------------------------------------------------ what goes back
 
-HEADER = "Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,Last modified (submission),"
+HEADER = (
+    "Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,Last modified (submission),"
+)
 HEADER += "Last modified (grade),Feedback comments"
 SHEET = f"""\ufeff{HEADER}
 Participant 71,Zoë Lee,zoe@example.org,"Submitted for grading - 3 hours late",,4.00,Yes,"Monday, 2 March 2026, 9:00 AM",-,
@@ -387,11 +387,7 @@ def test_a_worksheet_inside_the_zip_is_taken_too(tmp_path):
 
 
 def test_a_formula_in_what_students_choose_is_none_in_the_worksheet(tmp_path):
-    sheet = (
-        SHEET.replace("Zoë Lee", "=cmd|' /C calc'!A0")
-        .replace("bo@", "+bo@")
-        .replace("Feedback", "City,Feedback")
-    )
+    sheet = SHEET.replace("Zoë Lee", "=cmd|' /C calc'!A0").replace("bo@", "+bo@").replace("Feedback", "City,Feedback")
     table, _, _ = returned(tmp_path, TWO, sheets=[sheet.replace("Yes,-,-,", "Yes,-,-,@home,")])
     assert table[1][1] == "'=cmd|' /C calc'!A0" and table[2][2] == "'+bo@example.org"
     assert table[2][9] == "'@home" and table[2][7] == "-", "what Moodle reads back stays"
@@ -401,9 +397,7 @@ def test_without_a_worksheet_moodles_columns_are_written(tmp_path):
     table, _, lines = returned(tmp_path, TWO)
     assert ",".join(table[0]) == HEADER
     assert table[1] == ["Participant 71", "Zoë Lee", "", "", "3.5", "4", "Yes", "-", "-", SAID["71"]]
-    assert lines == [
-        "beside the zip lies no worksheet of this assignment, so Moodle's other columns stay empty"
-    ]
+    assert lines == ["beside the zip lies no worksheet of this assignment, so Moodle's other columns stay empty"]
 
 
 def test_marks_fit_moodles_maximum(tmp_path):
@@ -459,13 +453,9 @@ def test_canvas_feedback_is_a_notebook_under_the_name_that_canvas_gave(tmp_path)
     assert "at $d$ = 2" in cell.source, "Jupyter sets the formula"
 
 
-@pytest.mark.parametrize(
-    ("files", "results"), [(TWO, RESULTS), (CANVAS_TWO, CANVAS_RESULTS)], ids=["Moodle", "Canvas"]
-)
+@pytest.mark.parametrize(("files", "results"), [(TWO, RESULTS), (CANVAS_TWO, CANVAS_RESULTS)], ids=["Moodle", "Canvas"])
 def test_who_has_no_mark_gets_nothing_back(tmp_path, files, results):
     first, second = results
     trouble = no_mark({"check_a": 2.0, "check_b": 2.0}, "no disk")
     table, contents, _ = returned(tmp_path, files, {first: trouble, second: results[second]})
-    assert not [row for row in table if "71" in row[0] + row[1]] and not [
-        name for name in contents if "71" in name
-    ]
+    assert not [row for row in table if "71" in row[0] + row[1]] and not [name for name in contents if "71" in name]

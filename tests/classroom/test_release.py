@@ -80,9 +80,7 @@ def one_exercise(stub="def unpermute(layer, x, p):\n", name="unpermute"):
     cells = [
         v4.new_code_cell(imports),
         v4.new_code_cell(f"{stub}    {release.STUB}", metadata={"tags": ["exercise"]}),
-        v4.new_code_cell(
-            f'check("{name}", {name})\n{name} = use("{name}", {name})', metadata={"tags": ["check"]}
-        ),
+        v4.new_code_cell(f'check("{name}", {name})\n{name} = use("{name}", {name})', metadata={"tags": ["check"]}),
     ]
     cells[1].metadata.ex = nbformat.from_dict({"id": name, "points": 3})
     return with_solutions(v4.new_notebook(cells=cells))
@@ -94,8 +92,7 @@ TEST = {"unpermute": "def unpermute(answer):\n    assert answer"}
 def test_source_of_a_small_exercise():
     _, stub, check, hints = teachers_source(one_exercise(), TEST).cells
     assert stub.source == (
-        "def unpermute(layer, x, p):\n    ### BEGIN SOLUTION\n"
-        "    return layer(x[p])[p.argsort()]\n    ### END SOLUTION"
+        "def unpermute(layer, x, p):\n    ### BEGIN SOLUTION\n    return layer(x[p])[p.argsort()]\n    ### END SOLUTION"
     )
     assert check.source == (
         'check("unpermute", unpermute)  # grading adds hidden tests, so ✓ is not yet the points\n'
@@ -144,13 +141,9 @@ def leading_nowhere(notebook):
     known = {f"#{unquote(anchor(heading))}" for heading in headings}
     known |= {f"#cell-id={cell.id}" for cell in notebook.cells}
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    texts += [
-        output.data[kind] for output in outputs for kind in output.get("data", ()) if kind.startswith("text/")
-    ]
+    texts += [output.data[kind] for output in outputs for kind in output.get("data", ()) if kind.startswith("text/")]
     written = re.compile(r"\]\(([^)\s]+)\)|<[^>]+(?:src|href)=[\"']([^\"']+)")
-    links = [
-        "".join(link) for text in texts for link in written.findall(re.sub(r"`[^`\n]*`|\$[^$]*\$", "", text))
-    ]
+    links = ["".join(link) for text in texts for link in written.findall(re.sub(r"`[^`\n]*`|\$[^$]*\$", "", text))]
     return [link for link in links if not re.match(r"(https?|data):", link) and unquote(link) not in known]
 
 

@@ -76,10 +76,7 @@ print(json.dumps({
 """
 
 # What holds nothing of the class or the teacher: the system, its devices and processes, Python, and what is its own.
-KNOWN = [
-    f"{folder}/"
-    for folder in ("/usr", "/lib", "/proc", "/dev", "/sys/devices/system/cpu", "/etc/alternatives")
-]
+KNOWN = [f"{folder}/" for folder in ("/usr", "/lib", "/proc", "/dev", "/sys/devices/system/cpu", "/etc/alternatives")]
 KNOWN += ["/lib32/", "/lib64/", "/bin/", "/sbin/", "/libx32/", "/etc/fonts/"]
 # A keyring's content, the user's own keyring, memory that no process holds, a new user namespace in three ways, and
 # calls that are made elsewhere.
@@ -193,9 +190,7 @@ def test_bubblewrap_hides_what_is_to_be_hidden(place, starter):
     assert seen["sockets"] == [["/run"], ["/var/tmp"], ["/tmp", place.name], ["/dev/shm"]]
     assert seen["leaves"] == [] and seen["on disk"] == [], "all that it writes is in memory, with a size"
     assert 1 <= seen["fills"] < 16 and 1 <= seen["fills shm"] < 16, "each takes 150 MB"
-    assert [path.name for path in (place / "own" / "work").iterdir()] == ["beside.txt"], (
-        "nothing is left behind"
-    )
+    assert [path.name for path in (place / "own" / "work").iterdir()] == ["beside.txt"], "nothing is left behind"
 
 
 def test_nothing_is_seen_but_the_system_and_what_is_shown(place, starter):

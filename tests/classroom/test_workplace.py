@@ -146,9 +146,7 @@ def test_what_is_in_use_or_another_users_is_not_swept(temporary, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("who", ["the grader", pytest.param("all graders at once", marks=thorough)])
-def test_nothing_is_left_of_a_grader_that_was_killed(
-    course, classroom_python, tmp_path, temporary, who, request
-):
+def test_nothing_is_left_of_a_grader_that_was_killed(course, classroom_python, tmp_path, temporary, who, request):
     mark = f"killed {os.getpid()} {who}"
     course(eve=daemon(mark), bob=RIGHT)
     twice = '"$@"; until [ -e go ]; do sleep 0.1; done; exec "$@"'
@@ -159,9 +157,7 @@ def test_nothing_is_left_of_a_grader_that_was_killed(
         stderr=subprocess.PIPE,
         text=True,
     )
-    request.addfinalizer(
-        lambda: [os.kill(pid, signal.SIGKILL) for pid in [*alive(mark), *alive(str(tmp_path))]]
-    )
+    request.addfinalizer(lambda: [os.kill(pid, signal.SIGKILL) for pid in [*alive(mark), *alive(str(tmp_path))]])
     assert until(lambda: alive(mark)), "the daemon was not started"
     below = psutil.Process(runs.pid).children(recursive=True)
     graders = [p for p in below if "classroom.grade" in (p.as_dict(["cmdline"])["cmdline"] or ())]
@@ -197,13 +193,9 @@ def test_a_disk_filler_costs_nobody_a_mark(course, classroom_python, tmp_path):
     ]
     done = subprocess.run([*start, *grade(classroom_python)], capture_output=True, text=True, check=False)
     got = marks(tmp_path / "classroom")
-    assert done.returncode == 1 and "no mark, and it is not their fault" in done.stderr, (
-        done.stdout + done.stderr
-    )
+    assert done.returncode == 1 and "no mark, and it is not their fault" in done.stderr, done.stdout + done.stderr
     assert got["eve"] == "" and {got["bob"], got["zoe"]} <= {"2.0", ""}
-    assert "eve" not in {
-        path.stem for path in (tmp_path / "classroom" / "graded" / NAME / "results").iterdir()
-    }
+    assert "eve" not in {path.stem for path in (tmp_path / "classroom" / "graded" / NAME / "results").iterdir()}
 
 
 FULL = """

@@ -112,9 +112,7 @@ def test_a_name_that_is_defined_again_is_good_again():
 
 
 def test_training_stays_out_where_it_is_imported_again():
-    assert left("train(1)", "from posenc.models import train", "train(2)") == [
-        "from posenc.models import train"
-    ]
+    assert left("train(1)", "from posenc.models import train", "train(2)") == ["from posenc.models import train"]
 
 
 def test_text_stays_and_the_original_is_left_alone():

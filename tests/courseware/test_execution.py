@@ -83,9 +83,7 @@ def test_an_updated_display_stores_its_last_picture(tmp_path):
 
 @pytest.mark.slow
 def test_a_raising_cell_is_named(tmp_path):
-    with pytest.raises(
-        BuildError, match=r"cell \[2\] '1 / 0': ZeroDivisionError: division by zero"
-    ) as caught:
+    with pytest.raises(BuildError, match=r"cell \[2\] '1 / 0': ZeroDivisionError: division by zero") as caught:
         execute(notebook("a = 1", v4.new_markdown_cell("text"), "1 / 0"), folder=tmp_path)
     assert "ZeroDivisionError" in caught.value.traceback
 
@@ -246,10 +244,7 @@ def test_addresses_and_paths_of_the_machine_go():
 
 def test_nbval_is_told_to_overlook_the_same_things():
     config = (ROOT / "tests" / "sanitize.cfg").read_text()
-    assert (
-        dict(re.findall(r"^regex: (.*)\nreplace: (.*)$", config, re.MULTILINE))
-        == notebooks.SCRUBBED | keep.MASKED
-    )
+    assert dict(re.findall(r"^regex: (.*)\nreplace: (.*)$", config, re.MULTILINE)) == notebooks.SCRUBBED | keep.MASKED
 
 
 def test_the_number_of_a_result_is_that_of_its_cell():
@@ -277,9 +272,7 @@ class TestPictures:
         from matplotlib import colormaps
 
         values = np.random.default_rng(0).random((24, 24)).repeat(4, 0).repeat(4, 1)
-        colours = np.concatenate(
-            [colormaps[name](values)[..., :3] for name in ("RdBu", "viridis", "Greys")], 1
-        )
+        colours = np.concatenate([colormaps[name](values)[..., :3] for name in ("RdBu", "viridis", "Greys")], 1)
         colours[5, 5] = (0, 1, 0)
         before = np.asarray(picture(png(colours))).astype(int)
         after = np.asarray(picture(self.normal(png(colours))).convert("RGB")).astype(int)
@@ -382,9 +375,7 @@ def test_an_interrupted_write_leaves_the_file(tmp_path, monkeypatch):
 BROKEN = {
     "not JSON": "{ <<<<<<< HEAD",
     "not a notebook": '{"cells": 3}',
-    "an output of no known type": text(notebook("1")).replace(
-        '"outputs": []', '"outputs": [{"output_type": "x"}]'
-    ),
+    "an output of no known type": text(notebook("1")).replace('"outputs": []', '"outputs": [{"output_type": "x"}]'),
     "a list": "[]",
     "not text": b"\xff\xfe\x00",
 }

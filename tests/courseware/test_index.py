@@ -18,9 +18,7 @@ def chapter():
         v4.new_output("stream", text="✓ it is: 3 < 4\n"),
         v4.new_output("display_data", data={"text/plain": "Figure: a"}),
     ]
-    cases = [
-        make("each *one*", value, above=0.5, case=name) for name, value in {"a|b": 0.6, "c": 0.7}.items()
-    ]
+    cases = [make("each *one*", value, above=0.5, case=name) for name, value in {"a|b": 0.6, "c": 0.7}.items()]
     return v4.new_notebook(
         cells=[
             v4.new_markdown_cell("# 01 · A chapter", id="opening"),
@@ -32,9 +30,7 @@ def chapter():
                 outputs=output(make("one", 2.22e-16, below=1e-12), *cases, make("last", 3, equals=3)),
             ),
             v4.new_markdown_cell("### Aside", id="aside"),
-            v4.new_code_cell(
-                "3", id="three", outputs=output(make("many", [1, 0.2], above=0.5, in_at_least=1))
-            ),
+            v4.new_code_cell("3", id="three", outputs=output(make("many", [1, 0.2], above=0.5, in_at_least=1))),
         ]
     )
 
@@ -125,9 +121,7 @@ def test_a_number_may_be_rounded(written):
     assert stands(written, "100 of them: -0.2913 4.4e-16 12345.7 0.9871, 6 of 8 > 3")
 
 
-@pytest.mark.parametrize(
-    "written", [".28", "0.292", "1", "5e-16", "4e-15", "7", "98%", "12345", "101", "30 %"]
-)
+@pytest.mark.parametrize("written", [".28", "0.292", "1", "5e-16", "4e-15", "7", "98%", "12345", "101", "30 %"])
 def test_another_number_is_seen(written):
     assert not stands(written, "100 of them: -0.2913 4.4e-16 12345.7 0.9871, 6 of 8 > 3")
 

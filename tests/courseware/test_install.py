@@ -95,10 +95,7 @@ OLD = "sys.version_info = (3, 8, 18, 'final', 0)"
 def test_python_is_too_old(checkout, tmp_path):
     status, printed = set_up(checkout, "lab", prelude=OLD, PATH=str(tmp_path / "bin"))
     assert status == 1 and not (checkout / ".venv").exists()
-    assert (
-        "This is Python 3.8; the course needs 3.11 or newer, and there is none on the PATH. Install"
-        in printed
-    )
+    assert "This is Python 3.8; the course needs 3.11 or newer, and there is none on the PATH. Install" in printed
     program(tmp_path / "bin" / "python3.11", "exit 127")  # a version manager's, for a version that it has not
     program(tmp_path / "bin" / "python3.12", "exit 0")
     status, printed = set_up(checkout, "lab", prelude=OLD, PATH=str(tmp_path / "bin"))
@@ -144,9 +141,7 @@ def index(tmp_path):
         with zipfile.ZipFile(wheel, "w") as archive:
             about = f"torch-{version}.dist-info"
             archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
-            archive.writestr(
-                f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            )
+            archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             archive.writestr(f"{about}/RECORD", "")
     handler = functools.partial(SimpleHTTPRequestHandler, directory=tmp_path / "index")
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -241,9 +236,7 @@ def test_learners_get_no_tools_of_developers(installed):
     (installed / "constraints.txt").write_text("")
     assert re.search(r"-e \.\[course,models\]$", set_up(installed, "lab")[1], re.MULTILINE)
     extras = PROJECT["optional-dependencies"]
-    names = {
-        Requirement(each).name for each in [*PROJECT["dependencies"], *extras["course"], *extras["models"]]
-    }
+    names = {Requirement(each).name for each in [*PROJECT["dependencies"], *extras["course"], *extras["models"]]}
     assert not names & {"nbgrader", "playwright", "pytest", "nbval", "ruff"}
 
 
@@ -305,12 +298,8 @@ def test_constraints_hold_a_tested_version_of_all():
 
 def test_constraints_run_on_the_oldest_python():
     """As far as a package is installed here: 3.11 means 3.11.0, and the 3.11.2 of Debian 12."""
-    installed_in = [
-        sysconfig.get_paths()["purelib"]
-    ]  # and not what setuptools brings for itself, once it is imported
-    here = {
-        canonicalize_name(each.name): each for each in importlib.metadata.distributions(path=installed_in)
-    }
+    installed_in = [sysconfig.get_paths()["purelib"]]  # and not what setuptools brings for itself, once it is imported
+    here = {canonicalize_name(each.name): each for each in importlib.metadata.distributions(path=installed_in)}
     assert "torch" in here
     for name in pinned().keys() & here.keys():
         assert here[name].version.partition("+")[0] == pinned()[name], name
@@ -323,9 +312,7 @@ def test_the_environment_file_is_in_step():
     lines = re.findall(r"^ +- (.*)$", (ROOT / "environment.yml").read_text(), re.MULTILINE)
     channel, python, *rest = lines
     name, _, version = python.partition("=")
-    assert (channel, name) == ("conda-forge", "python") and version in SpecifierSet(
-        PROJECT["requires-python"]
-    )
+    assert (channel, name) == ("conda-forge", "python") and version in SpecifierSet(PROJECT["requires-python"])
     index = f"--extra-index-url {install.CPU_BUILDS}"
     assert rest == ["pip", "pip:", index, "-c constraints.txt", "-e .[course,models]"]
 

@@ -94,9 +94,7 @@ def test_another_alt_or_another_number_of_outputs_says_something_else():
 
 
 def chapter(*, tags=(), **change):
-    cell = v4.new_code_cell(
-        "1", id="one", outputs=outputs(**change), execution_count=1, metadata={"tags": [*tags]}
-    )
+    cell = v4.new_code_cell("1", id="one", outputs=outputs(**change), execution_count=1, metadata={"tags": [*tags]})
     return v4.new_notebook(cells=[v4.new_markdown_cell("text", id="text"), cell])
 
 
@@ -136,9 +134,7 @@ def test_what_needs_the_parameters_comes_from_a_training():
 def test_curves_and_numbers_of_a_figure_that_a_training_led_to_are_no_news():
     def made(seed="SEED", alt="0.97 right", bound=1, up=0):
         cell = v4.new_code_cell("SEED = 0", id="seed", metadata={"tags": ["parameters"]})
-        shown = v4.new_code_cell(
-            f"show({seed})", id="one", outputs=outputs(bound=bound, up=up), execution_count=1
-        )
+        shown = v4.new_code_cell(f"show({seed})", id="one", outputs=outputs(bound=bound, up=up), execution_count=1)
         shown.outputs[2].metadata["image/png"]["alt"] = shown.outputs[2].data["text/plain"] = f"Figure: {alt}"
         return v4.new_notebook(cells=[cell, shown])
 

@@ -178,9 +178,7 @@ def test_it_opens_the_readers_copy_for_this_machine_only(launched, tmp_path):
     assert f"--ServerApp.root_dir={tmp_path}" in options
     assert "--LabApp.default_url=/lab/tree/my/start.ipynb" in options
     assert "--ip=127.0.0.1" in options
-    assert not any("token" in option for option in options), (
-        "JupyterLab's own is on unless it is told otherwise"
-    )
+    assert not any("token" in option for option in options), "JupyterLab's own is on unless it is told otherwise"
 
 
 def test_what_stays_is_said(launched, own, course, capsys):
@@ -199,9 +197,7 @@ def test_jupyterlab_has_the_options(launched):
 
 def test_a_port_of_ones_own_is_that_or_none(launched):
     assert launched("8890")[0][:2] == ["--port=8890", "--ServerApp.port_retries=0"]
-    assert not any("--port" in option for option in launched()[0]), (
-        "the next free one, and JupyterLab says so"
-    )
+    assert not any("--port" in option for option in launched()[0]), "the next free one, and JupyterLab says so"
 
 
 @pytest.mark.parametrize("port", ["http", "0", "65536", "-1"])

@@ -39,9 +39,7 @@ def run(folder, *more):
 
 
 @pytest.mark.slow
-def test_a_claim_that_holds_in_half_of_the_sets_is_reported_and_a_run_that_fails_leaves_the_others(
-    folder, capsys
-):
+def test_a_claim_that_holds_in_half_of_the_sets_is_reported_and_a_run_that_fails_leaves_the_others(folder, capsys):
     """Dask tells its workers' C library to give back memory at once, which makes a training twice as slow."""
     kept = "import os\nassert 'MALLOC_TRIM_THRESHOLD_' not in os.environ"
     broken = chapter(CLAIMS + "\nassert SEED != 3", before=kept)

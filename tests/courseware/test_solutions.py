@@ -18,9 +18,7 @@ IMPORTS = "from posenc.chapters.permutation_invariance import exercises, figures
 def asked(name, title):
     stub = v4.new_code_cell(f'def {name}():\n    raise NotImplementedError("your turn")')
     stub.metadata = nbformat.from_dict({"tags": ["exercise"], "ex": {"id": name, "points": 1}})
-    check = v4.new_code_cell(
-        f'check("{name}", {name})\n{name} = use("{name}", {name})', metadata={"tags": ["check"]}
-    )
+    check = v4.new_code_cell(f'check("{name}", {name})\n{name} = use("{name}", {name})', metadata={"tags": ["check"]})
     return [v4.new_markdown_cell(f"### Exercise {title} · ●●○○○ · 5 min\nWhy."), stub, check]
 
 
@@ -40,9 +38,7 @@ def test_a_check_has_its_hints_below_and_the_link_to_its_solution():
     assert kinds == ["code", *one, *one, "worked", "worked", "worked"]
     hints = text(made)["unpermute-hints"]
     assert hints.count("<details>") == hints.count("</details>") == len(find("unpermute").hints) == 3
-    assert hints.startswith(
-        f"<details>\n<summary>Hint 1</summary>\n\n{find('unpermute').hints[0]}\n\n</details>"
-    )
+    assert hints.startswith(f"<details>\n<summary>Hint 1</summary>\n\n{find('unpermute').hints[0]}\n\n</details>")
     assert "3-cycle it is not:\n\n```pycon\n>>> p = torch.tensor([1, 2, 0])\n>>> p[p]\ntensor" in hints
     assert hints.endswith("</details>\n\n[Worked solution](#cell-id=unpermute-worked)")
 
@@ -88,9 +84,7 @@ def test_solved_puts_the_worked_function_into_its_stub():
     before = copy.deepcopy(original)
     made = solved(original)
     assert original == before
-    assert (
-        made.cells[2].source == source(original, "unpermute") == inspect.getsource(worked.unpermute).rstrip()
-    )
+    assert made.cells[2].source == source(original, "unpermute") == inspect.getsource(worked.unpermute).rstrip()
     assert [cell for cell in made.cells if "exercise" not in cell.metadata.get("tags", ())] == [
         cell for cell in before.cells if "exercise" not in cell.metadata.get("tags", ())
     ]

@@ -38,9 +38,7 @@ def chapter(*cells, read=1, asked=15, more=0, laboratory=()):
 
 
 def test_words_count_outside_of_what_is_folded():
-    folded = v4.new_markdown_cell(
-        "one two\n\n<details>\n<summary>three</summary>\n\nfour\n\n</details>\n\nfive"
-    )
+    folded = v4.new_markdown_cell("one two\n\n<details>\n<summary>three</summary>\n\nfour\n\n</details>\n\nfive")
     assert tally.tally([folded, text(7)]).words == 10
 
 
@@ -124,9 +122,7 @@ def test_imports_parameters_trainings_and_hooks_may_be_folded(source):
 
 
 def test_every_chapter_has_bounds():
-    assert [*sorted(tally.BOUNDS)] == [
-        path.name[:2] for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
-    ]
+    assert [*sorted(tally.BOUNDS)] == [path.name[:2] for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))]
 
 
 def test_the_command_prints_a_line_for_each_part_and_what_is_beyond(tmp_path, capsys):

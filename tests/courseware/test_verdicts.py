@@ -14,9 +14,7 @@ SYMBOLS = "| symbol | meaning |\n|---|---|\n| d | size of a head |\n| T | number
 
 # A chapter's cell is its id and its claims: what make() takes.
 CELLS = {"x": [("it is small", 0.12345, {"below": 1})]}
-LOOP = [
-    ("each is", value, {"below": 10_001, "case": name}) for name, value in {"a": 1000, "b": 10_000}.items()
-]
+LOOP = [("each is", value, {"below": 10_001, "case": name}) for name, value in {"a": 1000, "b": 10_000}.items()]
 
 
 def chapter(symbols=SYMBOLS, **cells):

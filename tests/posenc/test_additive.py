@@ -39,9 +39,7 @@ def test_positions_may_start_anywhere_repeat_and_have_any_shape():
     encoding = sinusoidal(positions, 4)
     assert encoding.shape == (2, 2, 4) and encoding.dtype == torch.float32
     assert torch.equal(encoding[0, 0], encoding[0, 1])
-    assert encoding[1, 0, 0].item() == pytest.approx(
-        math.sin(1e6), abs=1e-6
-    )  # float32 angles miss this by 1e-2
+    assert encoding[1, 0, 0].item() == pytest.approx(math.sin(1e6), abs=1e-6)  # float32 angles miss this by 1e-2
 
 
 def test_integers_stand_in_every_dimension():
@@ -218,9 +216,7 @@ def test_the_other_encodings_are_made_where_the_positions_are(encode):
     assert encode(torch.arange(3, device="meta"), 4).device.type == "meta"
 
 
-@pytest.mark.parametrize(
-    "encode", [lambda p: Learned(10, 6)(p), lambda p: binary(p, 6)], ids=["learned", "binary"]
-)
+@pytest.mark.parametrize("encode", [lambda p: Learned(10, 6)(p), lambda p: binary(p, 6)], ids=["learned", "binary"])
 def test_positions_may_differ_from_seed_to_seed_inside_vmap(encode):
     positions = torch.tensor([[0, 1, 2], [7, 3, 9]])
     with torch.random.fork_rng():

@@ -134,9 +134,7 @@ def test_sections_deal_out_one_list_of_speeds(sizes, interleaved, follows):
     assert "".join("THW"[axis] for axis in section_axes(sizes, interleaved=interleaved)) == follows
     axes = len(sizes)
     places = torch.randint(-99, 99, (5, axes), generator=torch.Generator().manual_seed(0))
-    steps = [
-        [100.0 ** (-i / 8) * (a == "THW".index(axis)) for a in range(axes)] for i, axis in enumerate(follows)
-    ]
+    steps = [[100.0 ** (-i / 8) * (a == "THW".index(axis)) for a in range(axes)] for i, axis in enumerate(follows)]
     x = draw(5, 16)
     got = rotate(x, sections(places, 16, sizes, interleaved=interleaved, base=100.0))
     torch.testing.assert_close(got, by_complex_numbers(x, places, steps), rtol=0, atol=1e-12)
@@ -222,9 +220,7 @@ def test_text_image_text_by_hand():
     assert decoding_delta(places) == -3
 
 
-@pytest.mark.parametrize(
-    "image, delta", [((6, 6), -30), ((4, 10), -30), ((10, 4), -30), ((2, 3), -3), ((1, 5), 0)]
-)
+@pytest.mark.parametrize("image, delta", [((6, 6), -30), ((4, 10), -30), ((10, 4), -30), ((2, 3), -3), ((1, 5), 0)])
 def test_the_delta_is_the_longer_side_less_the_patches(image, delta):
     assert decoding_delta(text_and_images(7, image, 3)) == delta == max(image) - math.prod(image)
     assert decoding_delta(text_and_images(image)) == delta

@@ -10,9 +10,7 @@ pytestmark = pytest.mark.slow  # their import takes longer than the quick tests 
 
 HEAD_DIM, TEXT, IMAGE = 128, 5, (3, 4)
 PLACES = text_and_images(TEXT, IMAGE, 6)
-ROUNDING = (
-    1e-5  # their angles are float32, and no coordinate is above 20; the mistakes below move x by 0.1 or more
-)
+ROUNDING = 1e-5  # their angles are float32, and no coordinate is above 20; the mistakes below move x by 0.1 or more
 
 
 def qwen(version, part="modeling"):
@@ -43,9 +41,7 @@ def by_qwen2(sizes):
 
 def by_qwen3(sizes):
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sizes}
-    config = qwen(3, "configuration").Qwen3VLTextConfig(
-        head_dim=HEAD_DIM, num_attention_heads=2, rope_parameters=rope
-    )
+    config = qwen(3, "configuration").Qwen3VLTextConfig(head_dim=HEAD_DIM, num_attention_heads=2, rope_parameters=rope)
     qwen3 = qwen(3)
     return turned(qwen3, qwen3.Qwen3VLTextRotaryEmbedding(config), PLACES)
 

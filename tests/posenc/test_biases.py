@@ -62,9 +62,7 @@ def test_alibi_takes_slope_times_distance_off():
         for m in range(6):
             for n in range(6):
                 assert bias[head, m, n].item() == -slope * abs(m - n)
-    assert alibi(HERE[-1:], HERE, heads=2, dtype=torch.float64)[0, 0].tolist() == [
-        -(5 - n) / 16 for n in range(6)
-    ]
+    assert alibi(HERE[-1:], HERE, heads=2, dtype=torch.float64)[0, 0].tolist() == [-(5 - n) / 16 for n in range(6)]
     assert alibi(torch.stack([HERE, HERE + 1]), torch.stack([HERE, HERE]), heads=4).shape == (2, 4, 6, 6)
 
 
@@ -84,9 +82,7 @@ def test_the_softmax_of_alibi_is_blooms():
 
 def test_buckets_by_hand():
     """8 buckets, one side: 0, 1, 2, 3, then from 4 on by factors of 16^(1/4) = 2, up to 64."""
-    got = t5_buckets(
-        torch.tensor([-5, 0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 33, 64, 9999]), buckets=8, max_distance=64
-    )
+    got = t5_buckets(torch.tensor([-5, 0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 33, 64, 9999]), buckets=8, max_distance=64)
     assert got.tolist() == [0, 0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7, 7]
     two = t5_buckets(torch.tensor([-9, -1, 0, 1, 9]), buckets=8, max_distance=9, bidirectional=True)
     assert two.tolist() == [7, 5, 0, 1, 3]

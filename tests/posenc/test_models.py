@@ -121,9 +121,7 @@ def test_training_lowers_the_loss_of_every_seed():
 
 def test_a_seed_learns_the_same_beside_others_as_alone():
     together, alone = fit(range(3)), fit(range(1), data_for=3)
-    torch.testing.assert_close(
-        together.parameters["weight"][0], alone.parameters["weight"][0], rtol=0, atol=1e-5
-    )
+    torch.testing.assert_close(together.parameters["weight"][0], alone.parameters["weight"][0], rtol=0, atol=1e-5)
 
 
 def test_reports_come_before_the_first_step_at_every_interval_and_at_the_end():

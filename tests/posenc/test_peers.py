@@ -139,9 +139,7 @@ def test_the_tolerances_can_fail(peer, layout):
 @pytest.mark.parametrize("peer, layout", PEERS)
 def test_a_converted_vector_is_rotated_by_a_peer_of_the_other_layout(peer, layout):
     x, part = vectors(), HEAD_DIM // (4 if peer is by_neox else 1)
-    there, back = (
-        (to_interleaved, to_half_split) if layout == "interleaved" else (to_half_split, to_interleaved)
-    )
+    there, back = (to_interleaved, to_half_split) if layout == "interleaved" else (to_half_split, to_interleaved)
     got = back(peer(there(x, HEAD_DIM, rotary_dim=part)), HEAD_DIM, rotary_dim=part)
     other = "half_split" if layout == "interleaved" else "interleaved"
     torch.testing.assert_close(got, turned(x, other, peer), rtol=0, atol=FAR)

@@ -217,9 +217,7 @@ def test_wrong_shapes_are_refused():
 
 
 @pytest.mark.parametrize("setting", rotations.settings()[::3], ids=lambda s: str(s.head_dim))
-@pytest.mark.parametrize(
-    "turn, layout", [(rotations.by_complex, "interleaved"), (rotations.by_halves, "half_split")]
-)
+@pytest.mark.parametrize("turn, layout", [(rotations.by_complex, "interleaved"), (rotations.by_halves, "half_split")])
 def test_a_convention_that_was_read_can_be_applied(turn, layout, setting):
     theirs = rotations._partial(turn, rotations.exact)(setting)
     found = convention(theirs, setting.head_dim)
@@ -304,9 +302,7 @@ def test_a_model_without_rotation_has_to_count_its_padding():
         def forward(self, x, positions):
             return x + super().forward(positions)
 
-    model = Transformer(
-        97, 97, width=64, heads=4, layers=2, causal=True, encode=Table(256, 64)
-    ).requires_grad_(False)
+    model = Transformer(97, 97, width=64, heads=4, layers=2, causal=True, encode=Table(256, 64)).requires_grad_(False)
     for mistake, expected in (
         ("none", ()),
         ("padding counted", ("padding",)),
@@ -320,9 +316,7 @@ def test_a_model_without_rotation_has_to_count_its_padding():
 def test_what_was_not_given_is_left_out_and_said(model):
     found = agreement(Calls(whole=model), TOKENS)
     assert set(found.differences) == {"rows"} and "no step given" in repr(found)
-    assert re.search(r"✓ rows +< 1e-06 ", repr(found)), (
-        "the digits of rounding are another processor's others"
-    )
+    assert re.search(r"✓ rows +< 1e-06 ", repr(found)), "the digits of rounding are another processor's others"
     assert "eviction" in found.left_out and found.left_out["eviction"].startswith("no step and no evict")
     with pytest.raises(ValueError, match="two rows"):
         agreement(Calls(whole=model), TOKENS[:1])
@@ -559,9 +553,7 @@ def test_the_first_position_that_departs_is_said_and_differs():
     speeds = 10_000 ** -(pair / 47)
     lost = convention(lambda x, p: turned(speeds)(x, p.bfloat16().double()), 96)
     assert (
-        lost.precision == "bfloat16 positions"
-        and not lost.besides
-        and lost.base == pytest.approx(10_000 ** (48 / 47))
+        lost.precision == "bfloat16 positions" and not lost.besides and lost.base == pytest.approx(10_000 ** (48 / 47))
     )
     # a length is no more than its digits
     halved = 10_000 ** -(torch.arange(24).double() / 48)
@@ -653,9 +645,7 @@ def test_a_spoiled_checkpoint_is_named_and_repaired_to_the_last_digit(base, spoi
     for name in spoils:
         spoil, undo, wanted = SPOILS[name]
         stranger = spoiled(model, spoil)
-        found = best_convention(
-            lambda tokens, rotate, s=stranger: Port(s, rotate=rotate)(tokens)[0], text, candidates
-        )
+        found = best_convention(lambda tokens, rotate, s=stranger: Port(s, rotate=rotate)(tokens)[0], text, candidates)
         assert found.best == replace(right, **wanted), name
         assert found.margin > 0.005 and not found.open, name
         mended = spoiled(stranger, undo)

@@ -169,9 +169,7 @@ def test_what_slows_some_pairs_is_named_with_its_factor_and_length(name, dtype):
 @pytest.mark.slow
 def test_proportional_scaling_is_pairs_that_stand_still(dtype):
     """Gemma 4's layers that see everything; those with a window have smaller heads and another base."""
-    config = transformers.Gemma4TextConfig(
-        **SMALL, layer_types=["sliding_attention"] * 3 + ["full_attention"]
-    )
+    config = transformers.Gemma4TextConfig(**SMALL, layer_types=["sliding_attention"] * 3 + ["full_attention"])
     with pytest.raises(ValueError, match="pass layer="):
         Convention.from_config(config)
     near, far = (Convention.from_config(config, layer=layer) for layer in (0, 3))

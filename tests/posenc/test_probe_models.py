@@ -170,11 +170,7 @@ class InWindows(Plain):
 
     def forward(self, tokens):
         x = self.table(tokens).unflatten(-1, (2, 12))
-        return (
-            (x[..., None, :] * nn.functional.pad(x, (0, 0, 0, 0, 1, 1)).unfold(1, 3, 1).mT)
-            .sum(-1)
-            .softmax(-1)
-        )
+        return (x[..., None, :] * nn.functional.pad(x, (0, 0, 0, 0, 1, 1)).unfold(1, 3, 1).mT).sum(-1).softmax(-1)
 
 
 class StateSpace(nn.Module):
@@ -267,9 +263,7 @@ def test_the_table_holds_the_scores_of_the_texts():
     for u, v, m, n in ((0, 0, 2, 0), (1, 4, 3, 1), (4, 2, 4, 0)):
         text = tokens[torch.full((5,), 2)]
         text[m], text[n] = tokens[u], tokens[v]
-        torch.testing.assert_close(
-            scores(model, text)[:, m, n], table[:, u, v, m - 2, n], rtol=1e-5, atol=1e-6
-        )
+        torch.testing.assert_close(scores(model, text)[:, m, n], table[:, u, v, m - 2, n], rtol=1e-5, atol=1e-6)
 
 
 def test_the_energies_are_what_the_softmax_sees():

@@ -33,9 +33,7 @@ def by_complex_numbers(x, theta, layout="interleaved"):
     """Independent of the module: float64, one number at a time where it matters."""
     pairs = theta.shape[-1]
     head, rest = x[..., : 2 * pairs].double(), x[..., 2 * pairs :].double()
-    first, second = (
-        (head[..., 0::2], head[..., 1::2]) if layout == "interleaved" else head.tensor_split(2, dim=-1)
-    )
+    first, second = (head[..., 0::2], head[..., 1::2]) if layout == "interleaved" else head.tensor_split(2, dim=-1)
     turned = (first + 1j * second) * torch.exp(1j * theta)
     parts = [turned.real, turned.imag]
     whole = torch.stack(parts, -1).flatten(-2) if layout == "interleaved" else torch.cat(parts, -1)
@@ -103,8 +101,7 @@ def test_scores_depend_on_the_offset_only(layout, m, n, shift):
     turn = partial(rotate, layout=layout)
     q, k = draw(2, 16)
     near, far = (
-        turn(q, angles(torch.tensor(m + s), 16)) @ turn(k, angles(torch.tensor(n + s), 16))
-        for s in (0, shift)
+        turn(q, angles(torch.tensor(m + s), 16)) @ turn(k, angles(torch.tensor(n + s), 16)) for s in (0, shift)
     )
     # a float64 angle near 2^31 is known to 2^-22 = 2.4e-7
     assert abs(near - far) < 1e-5
@@ -115,8 +112,7 @@ def test_a_side_that_is_left_out_or_turned_back_is_not_relative():
     q, k = draw(2, 16)
     for first, second in ((0, 1), (1, 0), (1, -1)):
         scores = [
-            rotate(q, first * angles(torch.tensor(m), 16))
-            @ rotate(k, second * angles(torch.tensor(m - 3), 16))
+            rotate(q, first * angles(torch.tensor(m), 16)) @ rotate(k, second * angles(torch.tensor(m - 3), 16))
             for m in (5, 9)
         ]
         assert abs(scores[0] - scores[1]) > 0.1
@@ -404,9 +400,7 @@ def test_a_checkpoint_moves_between_conventions_with_its_biases():
     torch.testing.assert_close(scores(*moved, "half_split"), expected)
     assert (scores(moved[0], biases, "half_split") - expected).abs().max() > 0.1  # the biases forgotten
     assert (scores(*moved, "interleaved") - expected).abs().max() > 0.1
-    mixed = [
-        torch.stack([new[0], old[1]]) for new, old in zip(moved, (weights, biases))
-    ]  # the keys forgotten
+    mixed = [torch.stack([new[0], old[1]]) for new, old in zip(moved, (weights, biases))]  # the keys forgotten
     assert (scores(*mixed, "half_split") - expected).abs().max() > 0.1
 
 
@@ -471,9 +465,7 @@ def test_refuses_more_pairs_than_there_are():
 @pytest.mark.parametrize("shape", [(4, 8), (5, 2, 8), (1, 8), (8,)])
 def test_refuses_angles_of_other_tokens(shape):
     """Among them x of shape (T, heads, d), which would be turned by its head's number."""
-    with pytest.raises(
-        ValueError, match="all axes but the last must broadcast .* the tokens just before the last"
-    ):
+    with pytest.raises(ValueError, match="all axes but the last must broadcast .* the tokens just before the last"):
         rotate(draw(*shape), THETA)
 
 

@@ -34,9 +34,7 @@ def run_but_for_training(sentence: str, monkeypatch) -> None:
     space = {"__name__": "__main__"}
     cells = [cell for cell in nbformat.read(CHAPTER, as_version=4).cells if cell.cell_type == "code"]
     ids = [cell.id for cell in cells]
-    assert TRAINING <= {*ids} and "train(" not in "".join(
-        cell.source for cell in cells if cell.id not in TRAINING
-    )
+    assert TRAINING <= {*ids} and "train(" not in "".join(cell.source for cell in cells if cell.id not in TRAINING)
     for cell in cells[: ids.index(FIRST_AFTER)]:
         if cell.id not in TRAINING:
             exec(compile(cell.source, cell.id, "exec"), space)

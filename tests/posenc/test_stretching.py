@@ -50,9 +50,7 @@ def speeds(way, head_dim=128, **options):
 def test_interpolation_puts_a_scaled_distance_where_the_trained_one_was(scale, delta):
     got = interpolated(torch.tensor(8 * delta), 16, scale=8)
     assert torch.allclose(got, angles(torch.tensor(delta), 16))
-    assert torch.allclose(
-        interpolated(torch.tensor(delta), 16, scale=scale) * scale, angles(torch.tensor(delta), 16)
-    )
+    assert torch.allclose(interpolated(torch.tensor(delta), 16, scale=scale) * scale, angles(torch.tensor(delta), 16))
 
 
 @pytest.mark.parametrize("head_dim", [4, 16, 128])
@@ -76,9 +74,7 @@ def test_yarn_leaves_pairs_alone_that_turn_often_and_interpolates_those_that_har
     turns = 4096 * angles(ONE, 128) / (2 * math.pi)
     assert slowed[0] == 1 and slowed[-1].item() == pytest.approx(1 / 8)
     # rounded outwards, the ramp starts before the first pair below 32 turns and ends after the first below 1
-    assert (slowed[turns < 1][1:] - 1 / 8).abs().max() < 1e-12 and (slowed[turns > 32] == 1).sum() == (
-        turns > 32
-    ).sum()
+    assert (slowed[turns < 1][1:] - 1 / 8).abs().max() < 1e-12 and (slowed[turns > 32] == 1).sum() == (turns > 32).sum()
     between = slowed[(turns < 32) & (turns > 1)]
     assert (between < 1).sum() >= len(between) - 1 and (between > 1 / 8).all()
     assert between.diff().diff().abs().max() < 1e-12  # straight in the number of the pair
@@ -113,9 +109,7 @@ def test_longrope_takes_the_table_that_belongs_to_the_text():
 
 
 def test_p_rope_turns_the_fastest_pairs_alone():
-    assert torch.equal(
-        speeds(partial(p_rope, share=0.25), 16), torch.tensor([1.0, 1, 0, 0, 0, 0, 0, 0]).double()
-    )
+    assert torch.equal(speeds(partial(p_rope, share=0.25), 16), torch.tensor([1.0, 1, 0, 0, 0, 0, 0, 0]).double())
     assert p_rope(ONE, 6, share=0.9).count_nonzero() == 2  # of 2.7 pairs
     assert torch.equal(p_rope(ONE, 16, share=1), angles(ONE, 16)) and not p_rope(ONE, 16, share=0).any()
 
@@ -230,9 +224,7 @@ def test_each_method_is_that_of_transformers(head_dim, base, scale):
     assert apart(interpolated(ONE, **size, scale=scale), theirs("linear", **size, factor=scale)[0]) < SAME
     for length in (2000, 4096, 5000, 100_000):
         expected = theirs("dynamic", **size, factor=scale, length=length)[0]
-        assert (
-            apart(dynamic_ntk(ONE, **size, scale=scale, trained_length=4096, length=length), expected) < SAME
-        )
+        assert apart(dynamic_ntk(ONE, **size, scale=scale, trained_length=4096, length=length), expected) < SAME
     plain = theirs("dynamic", **size, factor=1.0, length=round(4096 * scale))[0]
     assert apart(ntk(ONE, **size, scale=scale), plain) < SAME
     for options, named in (
@@ -294,9 +286,5 @@ def test_the_tolerance_can_fail():
 
 def test_every_public_function_says_where_it_comes_from():
     for name, function in vars(stretching).items():
-        if (
-            callable(function)
-            and getattr(function, "__module__", "") == "posenc.stretching"
-            and name[0] != "_"
-        ):
+        if callable(function) and getattr(function, "__module__", "") == "posenc.stretching" and name[0] != "_":
             assert "Source: " in function.__doc__, name

@@ -118,9 +118,7 @@ def test_heads_are_an_axis_that_broadcasts():
     torch.manual_seed(0)
     attention = SelfAttention(width, heads, False, None, None).double()
     x, e = random(2, 3, 5, width)
-    query, key = (
-        f(x + e).unflatten(-1, (heads, -1)).transpose(1, 2) for f in (attention.query, attention.key)
-    )
+    query, key = (f(x + e).unflatten(-1, (heads, -1)).transpose(1, 2) for f in (attention.query, attention.key))
     w_query, w_key, b_query, b_key = (
         p.unflatten(0, (heads, -1))
         for p in (attention.query.weight, attention.key.weight, attention.query.bias, attention.key.bias)
@@ -192,17 +190,11 @@ def test_a_key_bias_changes_no_share_and_no_weight():
     given_, biases = inputs()
     visible = torch.ones(5, 5, dtype=torch.bool)
     key_only = {"key_bias": biases["key_bias"]}
-    torch.testing.assert_close(
-        shares(four_terms(*given_, **key_only), visible), shares(four_terms(*given_), visible)
-    )
+    torch.testing.assert_close(shares(four_terms(*given_, **key_only), visible), shares(four_terms(*given_), visible))
     x, e, w_query, w_key = given_
     query, key = (x + e) @ w_query.mT, (x + e) @ w_key.mT
-    torch.testing.assert_close(
-        attention_weights(query, key + biases["key_bias"]), attention_weights(query, key)
-    )
-    assert not torch.allclose(
-        shares(four_terms(*given_, **biases), visible), shares(four_terms(*given_), visible)
-    )
+    torch.testing.assert_close(attention_weights(query, key + biases["key_bias"]), attention_weights(query, key))
+    assert not torch.allclose(shares(four_terms(*given_, **biases), visible), shares(four_terms(*given_), visible))
 
 
 # -------------------------------------------------------------- inputs refused

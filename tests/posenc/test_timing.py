@@ -161,9 +161,7 @@ def test_short_kernels_are_timed_in_batches(duration, calls):
     stream = SimulatedStream()
     found, times, host_bound = sample_stream(stream.kernel(duration), stream, seconds=0.01)
     assert found == calls and not host_bound
-    assert times == pytest.approx(
-        [calls * duration] * len(times)
-    )  # of a batch, as torch's Measurement takes it
+    assert times == pytest.approx([calls * duration] * len(times))  # of a batch, as torch's Measurement takes it
 
 
 def several(stream, count, duration):
@@ -345,13 +343,9 @@ def test_results_go_into_torchs_table():
 
 def test_the_floor_copies_half_and_the_clone_beside_it(monkeypatch):
     seen = {}
-    monkeypatch.setattr(
-        timing, "sample_host", lambda fn, seconds: (1, [seen.setdefault("fn", fn) and 1.0] * 5)
-    )
+    monkeypatch.setattr(timing, "sample_host", lambda fn, seconds: (1, [seen.setdefault("fn", fn) and 1.0] * 5))
     assert copy_floor(1_000_000).bytes_per_second == 1_000_000
-    assert [(read, written) for _, read, written in count_bytes(seen.pop("fn")).operations] == [
-        (500_000, 500_000)
-    ]
+    assert [(read, written) for _, read, written in count_bytes(seen.pop("fn")).operations] == [(500_000, 500_000)]
     copy_floor(1_000_000, clone=True)
     assert count_bytes(seen["fn"]).operations == (("clone", 500_000, 500_000),)
 
@@ -511,9 +505,7 @@ def test_bytes_of_a_rotation_in_both_layouts():
 
 @pytest.mark.slow  # importing transformers takes five seconds
 def test_bytes_of_transformers_rotation_are_those_that_chapter_7_counts():
-    llama = pytest.importorskip(
-        "transformers.models.llama.modeling_llama", reason="transformers is not installed"
-    )
+    llama = pytest.importorskip("transformers.models.llama.modeling_llama", reason="transformers is not installed")
     q, cos = torch.ones(1, 3, 5, 8), torch.ones(1, 5, 8)
     n, t = q.numel(), cos.numel()
     assert count_bytes(lambda: llama.apply_rotary_pos_emb(q, q, cos, cos)).bytes == 2 * 4 * (10 * n + 2 * t)

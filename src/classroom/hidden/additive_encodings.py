@@ -31,16 +31,12 @@ def sinusoid(answer):
         assert got.shape == (9, d), f"{here} the encoding of 9 positions has shape {tuple(got.shape)}"
         assert got.dtype == torch.float64, f"{here} the encoding is {got.dtype}"
         interleaved = both[0, 1::2].sum() == d // 2 and both[0, 0::2].abs().max() == 0
-        pairs = (
-            (lambda e: e.unflatten(-1, (-1, 2))) if interleaved else (lambda e: e.unflatten(-1, (2, -1)).mT)
-        )
+        pairs = (lambda e: e.unflatten(-1, (-1, 2))) if interleaved else (lambda e: e.unflatten(-1, (2, -1)).mT)
         sine, cosine = pairs(both)[1].unbind(-1)
         speed = torch.atan2(sine, cosine)
         assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 turns by {speed[0]:.9f} a position, not by 1"
         evenly = torch.allclose(speed[1:] ** (d / 2), speed[:-1] ** (d / 2) / base, rtol=1e-6, atol=0)
-        assert evenly, (
-            f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
-        )
+        assert evenly, f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
         turned = torch.polar(torch.ones_like(speed), speed) ** positions[:, None]
         there = torch.allclose(pairs(got), torch.stack([turned.imag, turned.real], dim=-1), atol=1e-5)
         assert there, f"{here} position p is not p times the angle of position 1"
@@ -81,9 +77,7 @@ def shift(answer):
             assert away < 1e-9, f"{here} 30 encodings are moved, and miss their places by {away:.2g}"
             square = matrix @ matrix.T - torch.eye(d, dtype=matrix.dtype)
             assert square.abs().max() < 1e-9, f"{here} the matrix is not orthogonal"
-        assert torch.allclose(answer(3, d) @ answer(4, d), answer(7, d), atol=1e-9), (
-            f"at d = {d}, 3 and 4 are not 7"
-        )
+        assert torch.allclose(answer(3, d) @ answer(4, d), answer(7, d), atol=1e-9), f"at d = {d}, 3 and 4 are not 7"
 
 
 def separate(answer):
@@ -114,9 +108,7 @@ def separate(answer):
             difference = tokens[1:] - tokens[:-1]
             loud = 100 * (encodings[1:] - encodings[:-1])
             away = ((difference[:, None] + loud) @ matrix - difference[:, None]).abs().max()
-            assert away < 1e-2, (
-                f"{here}, encodings a hundred times as long, the tokens are missed by {away:.2g}"
-            )
+            assert away < 1e-2, f"{here}, encodings a hundred times as long, the tokens are missed by {away:.2g}"
 
 
 def embed(answer):
@@ -139,17 +131,13 @@ def embed(answer):
         silent = answer(torch.zeros_like(table), tokens.clone())
         places = sinusoidal(torch.arange(length), d, dtype=table.dtype)
         right = torch.allclose(silent, places.expand_as(silent), atol=1e-5)
-        assert right, (
-            f"{here}, with a table of zeros, what is left is not the encoding of each token's position"
-        )
+        assert right, f"{here}, with a table of zeros, what is left is not the encoding of each token's position"
         words = got - silent
         long = words.norm(dim=-1).mean()
         same = torch.allclose(words.norm(dim=-1), torch.tensor(math.sqrt(d), dtype=table.dtype), atol=1e-3)
         assert same, f"{here} the token's part has length {long:.3g}, not √{d}"
         along = (words * table[tokens]).sum(dim=-1)
-        assert torch.allclose(along, words.norm(dim=-1), atol=1e-3), (
-            f"{here} the token's part points another way"
-        )
+        assert torch.allclose(along, words.norm(dim=-1), atol=1e-3), f"{here} the token's part points another way"
 
 
 def mine(answer):
@@ -162,15 +150,11 @@ def mine(answer):
         codes = answer(torch.arange(length), d)
         here = f"at d = {d}"
         assert type(codes) is torch.Tensor, f"{here} the result is no tensor"
-        assert codes.shape == (length, d), (
-            f"{here} the codes of {length} positions have shape {tuple(codes.shape)}"
-        )
+        assert codes.shape == (length, d), f"{here} the codes of {length} positions have shape {tuple(codes.shape)}"
         assert codes.dtype == torch.float64, f"{here} the codes are {codes.dtype}"
         assert codes.isfinite().all(), f"{here} some numbers are not finite"
         backwards = answer(torch.arange(length).flip(0), d).flip(0)
-        assert torch.allclose(backwards, codes), (
-            f"{here} a position's code depends on the other positions asked for"
-        )
+        assert torch.allclose(backwards, codes), f"{here} a position's code depends on the other positions asked for"
         assert len(codes.unique(dim=0)) == length, f"{here} two positions have the same code"
         grown = codes.abs().max() / codes[: length // 10].abs().max()
         assert grown < 3, (

@@ -34,22 +34,16 @@ def parts(answer):
         for token, what, parts in ((0, "content", silent[0]), (1, "position", silent[1])):
             for name, part in zip([name for name in names if what in name], parts):
                 left = part.abs().max()
-                assert left < 1e-9, (
-                    f"{here}, without biases, token {token} has no {what}, and {left:.2g} in {name}"
-                )
+                assert left < 1e-9, f"{here}, without biases, token {token} has no {what}, and {left:.2g} in {name}"
         for name, part in zip(names, plain):
             assert part.abs().max() > 0.01, f"{here}, without biases, all of {name} is 0"
         same = torch.allclose(got[3], plain[3])
-        assert same, (
-            f"{here} position with position is another one with biases than without: they count as content"
-        )
+        assert same, f"{here} position with position is another one with biases than without: they count as content"
         louder = answer(3 * x, 5 * e, *weights, *(0 * biases))
         factors = torch.tensor([9.0, 15.0, 15.0, 25.0])[:, None, None]
         for name, part, once, factor in zip(names, louder, plain, factors.flatten().tolist()):
             grown = torch.allclose(part, factor * once)
-            assert grown, (
-                f"{here}, contents 3 and positions 5 times as large, {name} is not {factor:g} times as large"
-            )
+            assert grown, f"{here}, contents 3 and positions 5 times as large, {name} is not {factor:g} times as large"
         bias_alone = answer(0 * x, e, *weights, *biases)
         rows, columns = bias_alone[1, :1].expand(length, -1), bias_alone[2, :, :1].expand(-1, length)
         told = f"{here}, where biases are all the content, content with position differs from query to query"
@@ -98,9 +92,7 @@ def seen(answer):
         assert got.shape == (4,), f"{here} the shares have shape {tuple(got.shape)}"
         shares = factors**2 / (factors @ factors)
         right = torch.allclose(got, shares)
-        assert right, (
-            f"{here}, rows of ±{factors.tolist()} plus a number a row, the shares are {got.tolist()}"
-        )
+        assert right, f"{here}, rows of ±{factors.tolist()} plus a number a row, the shares are {got.tolist()}"
         noise = torch.randn(4, rows, columns, generator=generator, dtype=torch.float64)
         same = torch.allclose(answer(noise + constants), answer(noise))
         assert same, f"{here} a number more in each row of random terms changes the shares"

@@ -70,9 +70,7 @@ def stretched_base(answer):
         here = f"for base {base:g}, d = {d} and scale {scale:g}, {got!r}"
         assert got > 0, f"{here} is no base"
         slower = after / before
-        assert abs(slower / scale - 1) < 1e-8, (
-            f"{here} makes a turn of the slowest pair {slower:.9f} times as long"
-        )
+        assert abs(slower / scale - 1) < 1e-8, f"{here} makes a turn of the slowest pair {slower:.9f} times as long"
 
 
 def left_alone(answer):
@@ -145,9 +143,7 @@ def read_config(answer):
         ("gpt-oss", 32, 131_072),
     ):
         got = tuple(answer(dict(CONFIGURATIONS[name])))
-        assert got == (pairs, length), (
-            f"{name} has {pairs} pairs with angles and a method for {length:,}: {got}"
-        )
+        assert got == (pairs, length), f"{name} has {pairs} pairs with angles and a method for {length:,}: {got}"
     part = CONFIGURATIONS["gpt-oss"] | {"partial_rotary_factor": 0.5}
     got = answer(part)
     assert got[0] == 16, f"gpt-oss with half of its dimensions turned would have 16 pairs, not {got[0]}"

@@ -87,9 +87,7 @@ def norm_parts(answer):
         nothing = answer(x.clone(), torch.zeros_like(x), weight.clone(), eps)
         assert nothing[1].abs().max() < 1e-9, f"{here} an e of zeros has a part that is not 0"
         moved = answer(x + 5, e - 7, weight.clone(), eps)  # LayerNorm forgets both numbers
-        assert torch.allclose(moved[0], parts[0]), (
-            f"{here} 5 added to x and 7 taken off e change the part of x"
-        )
+        assert torch.allclose(moved[0], parts[0]), f"{here} 5 added to x and 7 taken off e change the part of x"
 
 
 def constant_query(answer):
@@ -119,9 +117,7 @@ def turn_between(answer):
 
     generator = torch.Generator().manual_seed(94)
     for theta in (0.21374, -0.21374, 1.51238, -3.01234, 3.01234):
-        before = (
-            torch.randn(6, 2, generator=generator, dtype=torch.float64) * torch.logspace(-2, 1, 6)[:, None]
-        )
+        before = torch.randn(6, 2, generator=generator, dtype=torch.float64) * torch.logspace(-2, 1, 6)[:, None]
         turned = torch.view_as_complex(before) * complex(math.cos(theta), math.sin(theta))
         got = float(answer(before.clone(), torch.view_as_real(turned).clone()))
         off = abs(math.remainder(got - theta, 2 * math.pi))

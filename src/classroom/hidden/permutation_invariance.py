@@ -14,9 +14,7 @@ def self_attention(answer):
     for length, width, d in ((2, 3, 7), (9, 5, 3), (1, 4, 4), (4, 2, 6)):
         x = torch.randn(length, width, generator=generator, dtype=torch.float64)
         w_query, w_key, w_value = torch.randn(3, width, d, generator=generator, dtype=torch.float64)
-        expected = scaled_dot_product_attention((x @ w_query)[None], (x @ w_key)[None], (x @ w_value)[None])[
-            0
-        ]
+        expected = scaled_dot_product_attention((x @ w_query)[None], (x @ w_key)[None], (x @ w_value)[None])[0]
         output = answer(x.clone(), w_query, w_key, w_value)
         here = f"with {length} tokens of width {width} and queries of size {d}"
         assert type(output) is torch.Tensor, f"{here} the output is no tensor"
@@ -126,9 +124,7 @@ def expected_accuracy(answer):
         places = list(permutations(range(length), 2))
         share = sum(1.0 if length - 1 in pair else 0.5 for pair in places) / len(places)
         got = float(answer(length))
-        assert abs(got - share) < 1e-9, (
-            f"for {length} tokens counting all places gives {share:.9f}, not {got:.9f}"
-        )
+        assert abs(got - share) < 1e-9, f"for {length} tokens counting all places gives {share:.9f}, not {got:.9f}"
 
 
 def position_from_share(answer):
@@ -140,6 +136,4 @@ def position_from_share(answer):
         for share in (weights[position, 0].clone(), weights[position, 0].item()):
             got = float(answer(share))
             kind = type(share).__name__
-            assert abs(got - position) < 1e-6, (
-                f"row {position} gives BOS {float(share):.6f} ({kind}), not row {got:g}"
-            )
+            assert abs(got - position) < 1e-6, f"row {position} gives BOS {float(share):.6f} ({kind}), not row {got:g}"

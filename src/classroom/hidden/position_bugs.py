@@ -30,9 +30,7 @@ def steps_apart(answer):
             return logits, place + 1
 
         got = answer(lambda t: table[t], step, tokens)
-        assert type(got) in (float, int) or type(got) is torch.Tensor and got.numel() == 1, (
-            f"not a number: {got!r}"
-        )
+        assert type(got) in (float, int) or type(got) is torch.Tensor and got.numel() == 1, f"not a number: {got!r}"
         got = float(got)
         if where is None:
             assert abs(got) < 1e-9, (
@@ -45,9 +43,7 @@ def steps_apart(answer):
             total = 1 - chance + factor * chance
             change += [abs(math.log(total)), abs(math.log(factor / total))]
         here = f"with token 3 made {factor} times as likely at place {where}"
-        assert abs(got - max(change)) < 1e-6, (
-            f"{here} a log-probability differs by {max(change):.6f}, not by {got:.6f}"
-        )
+        assert abs(got - max(change)) < 1e-6, f"{here} a log-probability differs by {max(change):.6f}, not by {got:.6f}"
 
 
 def layout_of(answer):
@@ -63,9 +59,7 @@ def layout_of(answer):
                 (positions[:, None] + first_place) * speed ** torch.arange(1, size // 2 + 1),
             )
             z = torch.complex(first, second) * turn
-            made = (
-                torch.cat([z.real, z.imag], -1) if halves else torch.stack([z.real, z.imag], -1).flatten(-2)
-            )
+            made = torch.cat([z.real, z.imag], -1) if halves else torch.stack([z.real, z.imag], -1).flatten(-2)
             return torch.cat([made.to(x.dtype), x[..., size:]], dim=-1)
 
         return rotate
@@ -113,12 +107,8 @@ def repaired(answer):
         assert isinstance(new, dict), f"{here} it returned no dict"
         plain = all(type(rows) is torch.Tensor for rows in new.values())
         assert plain, f"{here} the new state holds something that is no tensor, or a Parameter"
-        assert all(torch.equal(state[name], rows) for name, rows in before.items()), (
-            f"{here} the old state has changed"
-        )
-        values = all(
-            torch.equal(new[f"value.{kind}"], before[f"value.{kind}"]) for kind in ("weight", "bias")
-        )
+        assert all(torch.equal(state[name], rows) for name, rows in before.items()), f"{here} the old state has changed"
+        values = all(torch.equal(new[f"value.{kind}"], before[f"value.{kind}"]) for kind in ("weight", "bias"))
         assert values, f"{here} the values' weight or bias has changed"
         x = torch.randn(7, width, generator=generator, dtype=torch.float64)
         scores = {}
@@ -151,14 +141,10 @@ def positions_from_mask(answer):
         here = f"for a mask of shape {tuple(real.shape)}"
         assert type(got) is torch.Tensor, f"{here} it returned no tensor"
         kind = (tuple(got.shape), got.is_floating_point())
-        assert kind == (tuple(real.shape), False), (
-            f"{here} the positions are {got.dtype} of shape {tuple(got.shape)}"
-        )
+        assert kind == (tuple(real.shape), False), f"{here} the positions are {got.dtype} of shape {tuple(got.shape)}"
         for row, (mask, found) in enumerate(zip(real, got)):
             count = int(mask.sum())
-            assert found[mask].tolist() == [*range(count)], (
-                f"row {row} with {length - count} pads: {found.tolist()}"
-            )
+            assert found[mask].tolist() == [*range(count)], f"row {row} with {length - count} pads: {found.tolist()}"
             assert not found[~mask].any(), f"the padding of row {row} is at {found[~mask].tolist()}, not at 0"
 
 

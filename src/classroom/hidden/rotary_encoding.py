@@ -18,9 +18,7 @@ def turn(answer):
         got = answer(torch.tensor([v.real, v.imag], dtype=torch.float64), angle)
         assert type(got) is torch.Tensor, "turn returned no tensor, or a Parameter"
         kind = (tuple(got.shape), got.dtype)
-        assert kind == ((2,), torch.float64), (
-            f"turn returned shape and dtype {kind} for a float64 vector of 2"
-        )
+        assert kind == ((2,), torch.float64), f"turn returned shape and dtype {kind} for a float64 vector of 2"
         off = abs(complex(*got.tolist()) - v * cmath.exp(1j * angle))
         assert off < 1e-12, f"({v.real:.3f}, {v.imag:.3f}) turned by {angle:.3f} is off by {off:.1e}"
 
@@ -39,22 +37,18 @@ def rotary(answer):
         kind = (tuple(got.shape), got.dtype)
         assert kind == (tuple(x.shape), x.dtype), f"{here} the result has shape and dtype {kind}"
         unit = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2).expand(1, 1, d)
-        speed = torch.view_as_complex(
-            answer(unit.clone(), torch.tensor([1]), base).unflatten(-1, (-1, 2))
-        ).angle()[0, 0]
+        speed = torch.view_as_complex(answer(unit.clone(), torch.tensor([1]), base).unflatten(-1, (-1, 2))).angle()[
+            0, 0
+        ]
         assert abs(speed[0] - 1) < 1e-9, f"{here} pair 0 at position 1 turns by {speed[0]:.9f}, not by 1"
         steps = (speed[1:] / speed[:-1]) ** (d / 2)
         evenly = torch.allclose(steps, torch.tensor(1 / base, dtype=torch.float64), rtol=1e-6)
-        assert evenly, (
-            f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
-        )
+        assert evenly, f"{here} the pairs turn by {speed.tolist()[:4]} …; the ratio of neighbours is another one"
         numbers, turned = (torch.view_as_complex(t.contiguous().unflatten(-1, (-1, 2))) for t in (x, got))
         wanted = numbers * torch.polar(torch.ones_like(speed), speed) ** positions[:, None]
         there = torch.allclose(turned, wanted, rtol=0, atol=1e-6)
         assert there, f"{here} the tokens at {positions.tolist()} are not turned by position times speed"
-        assert torch.allclose(answer(x, 0 * positions, base), x), (
-            f"{here} tokens that all stand at 0 have changed"
-        )
+        assert torch.allclose(answer(x, 0 * positions, base), x), f"{here} tokens that all stand at 0 have changed"
         back = torch.allclose(answer(got, -positions, base), x, atol=1e-6)
         assert back, f"{here} turned to {positions.tolist()} and by as much back, x is not x"
 
@@ -71,16 +65,12 @@ def look_back(answer):
         kind = (tuple(both.shape), both.dtype)
         assert kind == ((2, d), torch.float64), f"for {back} back, d = {d}, shape and dtype are {kind}"
         for length in (back + 1, back + 8, 48):
-            query, key = (
-                rotate(vector.expand(length, -1), angles(torch.arange(length), d)) for vector in both
-            )
+            query, key = (rotate(vector.expand(length, -1), angles(torch.arange(length), d)) for vector in both)
             logits = torch.einsum("mi,ni->mn", query, key) * d**-0.5
             future = torch.ones(length, length).triu(1).bool()
             weights = logits.masked_fill(future, -torch.inf).softmax(dim=-1)
             least = weights.diagonal(-back).min()
-            assert least > 0.9, (
-                f"{back} back, d = {d}, among {length} tokens: the weight there is only {least:.2f}"
-            )
+            assert least > 0.9, f"{back} back, d = {d}, among {length} tokens: the weight there is only {least:.2f}"
 
 
 def break_decay(answer):
@@ -95,17 +85,13 @@ def break_decay(answer):
         kind = (tuple(both.shape), both.dtype)
         assert kind == ((2, d), torch.float64), f"for d = {d}, shape and dtype are {kind}"
         lengths = both.square().sum(dim=1).sqrt()
-        assert torch.allclose(lengths, torch.ones_like(lengths)), (
-            f"d = {d}: the lengths are {lengths.tolist()}"
-        )
+        assert torch.allclose(lengths, torch.ones_like(lengths)), f"d = {d}: the lengths are {lengths.tolist()}"
         for start in (0, 700):
             m = torch.arange(start, start + 65)
             queries = rotate(both[:1].expand(65, -1), angles(m, d))
             scores = torch.einsum("mi,i->m", queries, rotate(both[1:], angles(m[:1], d))[0])
             lowest = (scores[1:] - scores[:-1]).min()
-            assert lowest > 0, (
-                f"d = {d}, key at {start}: on one of the 64 steps the score changes by {lowest:.2g}"
-            )
+            assert lowest > 0, f"d = {d}, key at {start}: on one of the 64 steps the score changes by {lowest:.2g}"
             gained = scores[64] - scores[0]
             assert gained >= 1, f"d = {d}, key at {start}: over 64 steps the score gains {gained:.2g} only"
 
@@ -126,15 +112,11 @@ def move_keys(answer):
         kind = (tuple(got.shape), got.dtype)
         assert kind == ((heads, length, d), torch.float64), f"{here}: shape and dtype are {kind}"
         asked = rotate(query, angles(places + 4, d))
-        scores, wanted = (
-            torch.einsum("hmi,hni->hmn", asked, k) for k in (got, rotate(key, angles(places, d)))
-        )
+        scores, wanted = (torch.einsum("hmi,hni->hmn", asked, k) for k in (got, rotate(key, angles(places, d))))
         off = (scores - wanted).abs().max()
         assert off < 1e-6, f"{here}: scores with a query are off by {off:.2g}"
         twice = answer(answer(rotate(key, angles(places + 2 * dropped, d)), dropped), dropped)
-        assert torch.allclose(twice, got, atol=1e-6), (
-            f"{here}: dropped twice, the keys are others than at once"
-        )
+        assert torch.allclose(twice, got, atol=1e-6), f"{here}: dropped twice, the keys are others than at once"
 
 
 def cached_position(answer):
@@ -202,6 +184,4 @@ def tables(answer):
         waves = sinusoidal(torch.arange(length), d, dtype=torch.float64).unflatten(-1, (-1, 2))
         for row, wave, name in ((got[0], 1, "cosines"), (got[1], 0, "sines")):
             off = (row.double() - waves[..., wave]).abs().max()
-            assert off < error, (
-                f"the {name} {here} are off by up to {off:.1e}, and rounding explains {error:g}"
-            )
+            assert off < error, f"the {name} {here} are off by up to {off:.1e}, and rounding explains {error:g}"

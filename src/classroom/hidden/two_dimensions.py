@@ -38,15 +38,12 @@ def axial_angles(answer):
         assert (down[pairs:] == 0).all(), f"{here} a step down turns pairs of the second half"
         assert (right[:pairs] == 0).all(), f"{here} a step to the right turns pairs of the first half"
         assert torch.allclose(down[:pairs], right[pairs:]), f"{here} rows and columns have different speeds"
-        assert torch.allclose(both, 7 * down - 3 * right), (
-            f"{here} (7, -3) is not 7 steps down and 3 to the left"
-        )
+        assert torch.allclose(both, 7 * down - 3 * right), f"{here} (7, -3) is not 7 steps down and 3 to the left"
         assert abs(down[0] - 1) < 1e-9, f"{here} pair 0 turns by {down[0]:.9f} a row, not by 1"
         ratio = torch.tensor(1 / base, dtype=torch.float64)
         evenly = torch.allclose((down[1:pairs] / down[: pairs - 1]) ** pairs, ratio, rtol=1e-9)
         assert evenly, (
-            f"{here} a row turns the pairs by {down[:pairs].tolist()[:4]} …; the ratio of neighbours is "
-            "another one"
+            f"{here} a row turns the pairs by {down[:pairs].tolist()[:4]} …; the ratio of neighbours is another one"
         )
         far = torch.allclose(answer(corners * 100_000, head_dim, base), 100_000 * got, rtol=1e-12)
         assert far, f"{here} 100,000 steps are not 100,000 times a step"

@@ -20,9 +20,7 @@ def rotation_bytes(answer):
         (5, 3, 4, torch.bfloat16),
         (4, 16, 2, torch.float64),
     ):
-        x, cos, sin = (
-            torch.ones(shape, dtype=dtype) for shape in ((heads, length, d), (length, d), (length, d))
-        )
+        x, cos, sin = (torch.ones(shape, dtype=dtype) for shape in ((heads, length, d), (length, d), (length, d)))
         counted = count_bytes(lambda x=x, cos=cos, sin=sin: rotate_with_cat(x, cos, sin)).bytes
         got = float(answer(heads, length, d, dtype.itemsize))
         here = f"for {heads} heads, {length} tokens, d = {d}, {dtype.itemsize} bytes a number"
@@ -119,10 +117,6 @@ def longest_bias(answer):
         here = f"in {memory:,} bytes, with {heads} heads and {itemsize} bytes a number,"
         assert length.is_integer(), f"{here} {length} is no number of tokens"
         assert length**2 * heads * itemsize <= memory, f"{here} a bias for {length:.0f} tokens has no room"
-        assert memory < (length + 1) ** 2 * heads * itemsize, (
-            f"{here} a token more than {length:.0f} has room"
-        )
+        assert memory < (length + 1) ** 2 * heads * itemsize, f"{here} a token more than {length:.0f} has room"
     exact = float(answer(64 * 9**2, 32, 2))
-    assert exact == 9, (
-        f"64·9² bytes, with 32 heads and 2 bytes a number, hold 9 tokens to the byte, not {exact:g}"
-    )
+    assert exact == 9, f"64·9² bytes, with 32 heads and 2 bytes a number, hold 9 tokens to the byte, not {exact:g}"

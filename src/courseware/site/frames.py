@@ -75,9 +75,7 @@ def _packed(live: Live, most: int, kept: dict[str, list], fixed: dict[str, objec
     names = list(values)
     start = [live.controls[name].value for name in values]
     if any(fixed.get(lock) for lock in live.together):
-        values = {
-            name: [v for v in found if _led(live, {name: v})[name] == v] for name, found in values.items()
-        }
+        values = {name: [v for v in found if _led(live, {name: v})[name] == v] for name, found in values.items()}
         positions = [_led(live, dict(zip(values, each))) for each in itertools.product(*values.values())]
         live.set(**dict(zip(values, start)))
     else:
@@ -133,15 +131,9 @@ def stops(live: Live, states: int | None = None, *, without: Container[str] = ()
         ValueError: the controls have more positions, however few stops their sliders keep.
     """
     states = states or STATES
-    controls = {
-        name: c
-        for name, c in live.controls.items()
-        if not isinstance(c, widgets.Text) and name not in without
-    }
+    controls = {name: c for name, c in live.controls.items() if not isinstance(c, widgets.Text) and name not in without}
     locked = [set(names) for names in live.together.values()]
-    groups = [
-        next((group & controls.keys() for group in locked if name in group), {name}) for name in controls
-    ]
+    groups = [next((group & controls.keys() for group in locked if name in group), {name}) for name in controls]
     found = {name: _stops(control, FEW, live) for name, control in controls.items()}
     for count in (FEW, MANY, MORE):
         for group in groups:
@@ -151,9 +143,7 @@ def stops(live: Live, states: int | None = None, *, without: Container[str] = ()
                     found = wider
                     break
     if math.prod(map(len, found.values())) > states:
-        raise ValueError(
-            f"more than {states} positions, however few stops the sliders keep: {', '.join(controls)}"
-        )
+        raise ValueError(f"more than {states} positions, however few stops the sliders keep: {', '.join(controls)}")
     return found
 
 

@@ -55,9 +55,7 @@ SENTENCE = re.compile(
 )
 
 
-WIDE = (
-    '<div class="wide" tabindex="0" role="group" aria-label="What scrolls where it is wider than the page">'
-)
+WIDE = '<div class="wide" tabindex="0" role="group" aria-label="What scrolls where it is wider than the page">'
 
 
 class Renderer(IPythonRenderer):
@@ -269,9 +267,7 @@ def page(notebook: NotebookNode, **resources: object) -> str:
 
 def style() -> str:
     """The style sheet, with the colours of code on light and on dark paper."""
-    light, dark = (
-        HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "github-dark")
-    )
+    light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "github-dark"))
     dark = f"@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
     return "\n".join([light, dark, (PAGE / "page.css").read_text(encoding="utf-8")])
 

@@ -136,9 +136,7 @@ CELL = "text-align:left;vertical-align:top"
 def _row(made: Claim) -> str:
     sign, words = "✓" if made.held else _badge(made), html.escape(made.case or made.sentence)
     numbers = [*made.shown, f"{made.count} of {len(made.values)}"] if made.several else made.shown
-    values = " ".join(
-        f'<span style="display:inline-block;min-width:3.5em">{shown}</span>' for shown in numbers
-    )
+    values = " ".join(f'<span style="display:inline-block;min-width:3.5em">{shown}</span>' for shown in numbers)
     return (
         f'<tr><td style="{CELL}{";padding-left:1.5em" if made.case else ""}">{sign} {words}</td>'
         f'<td style="{CELL}"><b class="measured" style="font-weight:normal">{values}</b></td>'
@@ -337,9 +335,7 @@ def require_line(name: str, words: object) -> None:
 def _values(value: object) -> tuple[bool, tuple[float, ...]]:
     """Whether there may be several, and the numbers."""
     if isinstance(value, Mapping):
-        raise TypeError(
-            "the value is a dict: claim each of its values with case=name, or pass a list of them"
-        )
+        raise TypeError("the value is a dict: claim each of its values with case=name, or pass a list of them")
     several = isinstance(value, (list, tuple))
     if not several and hasattr(value, "tolist"):  # a tensor, or an array or a number of NumPy
         value = value.tolist()
@@ -356,9 +352,7 @@ def _values(value: object) -> tuple[bool, tuple[float, ...]]:
     if not values:
         raise ValueError("the value is empty: nothing was measured")
     if len(values) > MOST_VALUES:
-        raise ValueError(
-            f"{len(values)} values are too many to show: reduce them, for instance by abs().max()"
-        )
+        raise ValueError(f"{len(values)} values are too many to show: reduce them, for instance by abs().max()")
     return several, tuple(values)
 
 

@@ -125,9 +125,7 @@ class Answer:
         try:
             return list(signature.bind(*inputs).arguments)
         except TypeError:
-            wrong(
-                f"it takes {signature} but is called with {len(inputs)} arguments: keep the stub's first line"
-            )
+            wrong(f"it takes {signature} but is called with {len(inputs)} arguments: keep the stub's first line")
 
 
 def difference(got: Tensor, right: Tensor) -> str:
@@ -332,9 +330,7 @@ def _describe(value: Any) -> str:
 
 def _same(before: Any, after: Any) -> bool:
     if isinstance(before, Tensor):
-        return before.shape == after.shape and bool(
-            ((before == after) | (before.isnan() & after.isnan())).all()
-        )
+        return before.shape == after.shape and bool(((before == after) | (before.isnan() & after.isnan())).all())
     if isinstance(before, dict):
         return before.keys() == after.keys() and all(_same(before[key], after[key]) for key in before)
     return callable(before) or before == after

@@ -106,9 +106,7 @@ class Guess:
 
     def _repr_mimebundle_(self, **_: object) -> dict:
         sign = "☐" if self.several else "○"
-        items = "".join(
-            f'<li style="list-style:none">{sign} {html.escape(option)}</li>' for option in self.options
-        )
+        items = "".join(f'<li style="list-style:none">{sign} {html.escape(option)}</li>' for option in self.options)
         written = (
             f'<div class="prediction"><p><strong>{html.escape(self.question)}</strong></p><ul>{items}</ul>'
             f'<p class="run"><em>{RUN}</em></p></div>'
@@ -136,8 +134,7 @@ class _Comparison:
         since = html.escape(json.dumps(self.since, ensure_ascii=False))
         said, measured = (html.escape(words) for words in (self._said(), self._list(self.measured)))
         reasons = "".join(
-            f'<div class="reason"><em>{html.escape(o)}</em>: {html.escape(why)}</div>'
-            for o, why in self.reasons
+            f'<div class="reason"><em>{html.escape(o)}</em>: {html.escape(why)}</div>' for o, why in self.reasons
         )
         return (
             f'<div class="comparison" role="status" data-since="{since}" style="{STYLE}">'

@@ -47,9 +47,7 @@ from posenc.lesson.controls import NAME_HANDLES, answer_beside_a_cell, ends, in_
 from posenc.lesson.following import follow, shown
 from posenc.lesson.png import encode
 
-TEXT = {"font.size": 9} | dict.fromkeys(
-    ["axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"], 9
-)
+TEXT = {"font.size": 9} | dict.fromkeys(["axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"], 9)
 TEXT |= dict.fromkeys(["legend.fontsize", "figure.titlesize", "figure.labelsize"], 9)
 
 WIDTH = 800  # of the picture on the page, in CSS pixels
@@ -117,10 +115,7 @@ class Live:
         self.artists, self.controls, self.error = dict(moving), dict(controls), ""
 
         spines = [
-            spine
-            for artist in moving.values()
-            if artist.axes is not None
-            for spine in artist.axes.spines.values()
+            spine for artist in moving.values() if artist.axes is not None for spine in artist.axes.spines.values()
         ]
         self._layers = sorted(dict.fromkeys([*moving.values(), *spines]), key=Artist.get_zorder)
         for artist in self._layers:
@@ -132,9 +127,7 @@ class Live:
         self._stood: dict | None = self._values()  # the values of the controls after their last move
         self._held = False  # the controls are being set, so don't follow each
 
-        self._image = _Picture(
-            format="png", tooltip=alt, layout=widgets.Layout(width=f"{WIDTH}px", max_width="100%")
-        )
+        self._image = _Picture(format="png", tooltip=alt, layout=widgets.Layout(width=f"{WIDTH}px", max_width="100%"))
         self._message = widgets.HTML()
         parts = [*self.controls.values(), self._image]
         boxes = [n for n, part in enumerate(parts) if isinstance(part, widgets.Text)]

@@ -14,9 +14,7 @@ from pathlib import Path
 from IPython.display import Markdown
 
 FILE = "progress.json"
-CHAPTER = re.compile(
-    r"\| \[(.*?)\]\(notebooks/(\d\d_(\w+)\.ipynb)\) \| (.*) \| (.*?) \|"
-)  # a row of README.md
+CHAPTER = re.compile(r"\| \[(.*?)\]\(notebooks/(\d\d_(\w+)\.ipynb)\) \| (.*) \| (.*?) \|")  # a row of README.md
 
 
 def note(chapter: str, exercise: str, sign: str, folder: Path = Path()) -> None:
@@ -69,9 +67,7 @@ def overview(folder: Path) -> str:
         asked = dict(_exercises(folder / file))
         time = re.sub(r"(?<=\d) (?=min)", "\N{NO-BREAK SPACE}", time)
         done = sum(f"{chapter}/{name}" in right for name in asked)
-        lines.append(
-            f"| [{title}]({file}) | {question} | {time} | {'✓ ' if done else ''}{done} of {len(asked)} |"
-        )
+        lines.append(f"| [{title}]({file}) | {question} | {time} | {'✓ ' if done else ''}{done} of {len(asked)} |")
         for name, (heading, cell) in asked.items():
             if last == f"{chapter}/{name}":
                 heading = re.sub(r" · [●○].*", "", heading)  # how hard it is and how long it takes

@@ -15,9 +15,7 @@ from torch import Tensor, nn
 
 QUIET = 1e-3  # nats: float32 rounding stays well below, the mistakes of this field well above
 ROUNDED = 1e-6  # nats: below it a report has no digits, since another processor rounds otherwise
-ROUNDINGS = (
-    4  # half precision: so many times the last digit of the largest logit; 2 were seen over two layers
-)
+ROUNDINGS = 4  # half precision: so many times the last digit of the largest logit; 2 were seen over two layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +87,7 @@ class Calls:
                 options["position_ids"] = places.to(device)
             out = model(tokens.to(device), use_cache="past_key_values" in options, **options)
             if getattr(out, "logits", None) is None or out.logits.shape[:2] != tokens.shape:
-                raise TypeError(
-                    f"{type(model).__name__} gives no logits of each token: load it with its causal head"
-                )
+                raise TypeError(f"{type(model).__name__} gives no logits of each token: load it with its causal head")
             return out
 
         def fed(tokens: Tensor, cache: Any, **options):
@@ -199,9 +195,7 @@ def agreement(
         ValueError: there are too few tokens. What the plain run raises is raised.
     """
     if tokens.ndim != 2 or tokens.shape[0] < 2 or tokens.shape[1] < 12:
-        raise ValueError(
-            f"tokens of shape {tuple(tokens.shape)}: pass at least two rows of at least 12 tokens"
-        )
+        raise ValueError(f"tokens of shape {tuple(tokens.shape)}: pass at least two rows of at least 12 tokens")
     runs = {
         "shift": ("at", lambda: _apart(calls.at(tokens, 7), plain)),
         "far": ("at", lambda: _apart(calls.at(tokens, far), plain)),

@@ -111,9 +111,7 @@ def questions(
     total = sum(energy.values()) + others
     precision = torch.finfo(next(model.parameters()).dtype).eps
     if total <= precision**2 * table.square().sum():
-        raise ValueError(
-            f"layer {layer} of {type(model).__name__} gives every key the same score: it asks nothing"
-        )
+        raise ValueError(f"layer {layer} of {type(model).__name__} gives every key the same score: it asks nothing")
     drift, rounding = _drift(table, parts, precision, len(table) * rest / arrays)
     return Questions(
         **{share: sum(energy[name] for name in names) / total for share, names in EFFECTS.items()},

@@ -85,15 +85,11 @@ class Convention:
         Raises:
             ValueError: the convention is not known well enough to be applied.
         """
-        missing = [
-            name for name in ("rotary_dim", "start", "offset", "length") if getattr(self, name) is None
-        ]
+        missing = [name for name in ("rotary_dim", "start", "offset", "length") if getattr(self, name) is None]
         if self.layout not in ("interleaved", "half_split") and self.rotary_dim != 2:
             missing.append("layout")
         if missing or self.depends_on:
-            raise ValueError(
-                f"this convention cannot be applied: unclear are {', '.join(missing) or 'its positions'}"
-            )
+            raise ValueError(f"this convention cannot be applied: unclear are {', '.join(missing) or 'its positions'}")
         speeds = self.speeds
         if speeds is None:
             pair = torch.arange(self.rotary_dim // 2, dtype=torch.float64, device=x.device)
@@ -157,13 +153,7 @@ class Convention:
         if self.rotary_dim == self.head_dim:
             yield f"all {self.head_dim} dimensions"
         else:
-            where = (
-                "first"
-                if self.start == 0
-                else "last"
-                if self.start == self.head_dim - self.rotary_dim
-                else None
-            )
+            where = "first" if self.start == 0 else "last" if self.start == self.head_dim - self.rotary_dim else None
             which = f"the {where} {self.rotary_dim}" if where else f"{self.rotary_dim} from {self.start} on"
             yield f"{which} of {self.head_dim} dimensions"
         if self.base is None and self.direction is None and self.length is None:
@@ -238,9 +228,7 @@ def convention(
             an IndexError from position 64 on.
     """
     if head_dim < 2 or longest < 64:
-        raise ValueError(
-            f"head_dim is {head_dim} and longest {longest}: at least 2 and 64 are needed to see a turn"
-        )
+        raise ValueError(f"head_dim is {head_dim} and longest {longest}: at least 2 and 64 are needed to see a turn")
     probe = Asked(rotate, head_dim, longest, dtype, device)
     with torch.no_grad():
         end = probe.ends_at()
@@ -259,9 +247,7 @@ def convention(
         positions = probe.positions()
         matrices = probe.matrices(positions)  # (P, head_dim out, head_dim in)
         if not matrices.isfinite().all():
-            return Convention(
-                **nothing_read(found, unknown, "some results are not finite"), notes=tuple(probe.notes())
-            )
+            return Convention(**nothing_read(found, unknown, "some results are not finite"), notes=tuple(probe.notes()))
         read = read_matrices(matrices, positions, head_dim, frozen=not depends)
         if (
             read.get("base") is None

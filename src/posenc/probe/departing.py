@@ -26,9 +26,7 @@ def departing(turns: Tensor, first: int) -> str:
 
     def turned_as(position: int) -> int | None:
         last = u[first - 1] * u[1]  # where it would be
-        before = torch.cat(
-            [last.conj()[None], u[1:first].conj().flip(0), u[:first]]
-        )  # of -first to first - 1
+        before = torch.cat([last.conj()[None], u[1:first].conj().flip(0), u[:first]])  # of -first to first - 1
         miss = (before - u[position]).abs().amax(dim=1)
         near = (miss < miss.min() + 1e-6).nonzero().flatten() - first
         return min(near.tolist(), key=abs) if miss.min() < 0.03 else None

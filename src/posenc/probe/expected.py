@@ -88,17 +88,10 @@ def _head_dim(config: Mapping, layer: int | None) -> int:
 
 def _turned(config: Mapping, rope: Mapping, head_dim: int, layout: str, longest: int) -> Convention:
     """What one kind of layer does."""
-    part = (
-        rope.get("partial_rotary_factor")
-        or config.get("partial_rotary_factor")
-        or config.get("rotary_pct")
-        or 1.0
-    )
+    part = rope.get("partial_rotary_factor") or config.get("partial_rotary_factor") or config.get("rotary_pct") or 1.0
     if "qk_rope_head_dim" in config:
         part = 1.0
-    base = float(
-        rope.get("rope_theta") or config.get("rope_theta") or config.get("rotary_emb_base") or 10_000.0
-    )
+    base = float(rope.get("rope_theta") or config.get("rope_theta") or config.get("rotary_emb_base") or 10_000.0)
     how = rope.get("rope_type") or rope.get("type") or "default"
     size = head_dim if how == "proportional" else config.get("rotary_dim") or int(head_dim * part)
     most = config.get("max_position_embeddings") or config.get("n_positions")
@@ -181,9 +174,7 @@ def differs(found: Convention, expected: Convention) -> str:
     if 0 in (found.rotary_dim, expected.rotary_dim):
         if found.rotary_dim == expected.rotary_dim:
             return ""
-        return (
-            "nothing is turned, expected a rotation" if not found.rotary_dim else "it turns, expected nothing"
-        )
+        return "nothing is turned, expected a rotation" if not found.rotary_dim else "it turns, expected nothing"
     words = []
     if found.head_dim != expected.head_dim:
         words.append(f"heads of {found.head_dim} dimensions, expected {expected.head_dim}")
@@ -217,17 +208,13 @@ def differs(found: Convention, expected: Convention) -> str:
         if not near and found.length == 1 and words[-1].startswith(_MISSING):
             words[-1] += f" with vectors × {spoken_number(expected.length)}"
         else:
-            words.append(
-                f"vectors × {spoken_number(found.length)}, expected × {spoken_number(expected.length)}"
-            )
+            words.append(f"vectors × {spoken_number(found.length)}, expected × {spoken_number(expected.length)}")
     if found.besides:
         words.append(found.besides)
     return "; ".join(words)
 
 
-def _faster_or_slower(
-    found: Convention, expected: Convention, own: Tensor, wanted: Tensor, room: Tensor
-) -> str:
+def _faster_or_slower(found: Convention, expected: Convention, own: Tensor, wanted: Tensor, room: Tensor) -> str:
     if _near(own, -wanted, room):
         ways = {1: "counter-clockwise", -1: "clockwise"}
         return f"turns {ways[found.direction]}, expected {ways[expected.direction]}"

@@ -74,9 +74,7 @@ def attended(model: nn.Module, tokens: Tensor, *, layer: int = 0, **inputs: Tens
     # torch's attention function takes its plain path: one step after another, so that its softmax passes by
     with _ready(model), recorder, sdpa_kernel(SDPBackend.MATH):
         device = next((weight.device for weight in model.parameters()), tokens.device)
-        inputs = {
-            name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()
-        }
+        inputs = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
         try:
             model(tokens.to(device), **inputs)
         except _SeenEnough:
@@ -113,9 +111,7 @@ def some_tokens(model: nn.Module, count: int) -> Tensor:
     }
     usual = [token for token in range(vocabulary(model)) if token not in special]
     if len(usual) < count:
-        raise ValueError(
-            f"{type(model).__name__} reads {len(usual)} tokens, and {count} different ones are needed"
-        )
+        raise ValueError(f"{type(model).__name__} reads {len(usual)} tokens, and {count} different ones are needed")
     return torch.tensor(usual)[torch.linspace(0, len(usual) - 1, count + 2).long()[1:-1]]
 
 
@@ -214,9 +210,7 @@ def _ready(model: nn.Module) -> Iterator[None]:
 def _readable(model: nn.Module) -> nn.Module:
     """The module that reads tokens: behind torch.compile, and the encoder where there is a decoder too."""
     if not isinstance(model, nn.Module):
-        raise TypeError(
-            f"this is a {type(model).__name__}, no model: pass a torch module that is called with tokens"
-        )
+        raise TypeError(f"this is a {type(model).__name__}, no model: pass a torch module that is called with tokens")
     model = getattr(model, "_orig_mod", model)
     if getattr(model, "main_input_name", "input_ids") != "input_ids":
         raise TypeError(f"{type(model).__name__} reads {model.main_input_name}, no tokens")

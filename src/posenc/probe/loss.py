@@ -106,9 +106,7 @@ def best_convention(
         candidates = conventions(head_dim)
     candidates = list(candidates)
     if not candidates or text.ndim != 2 or text.shape[1] < 4:
-        raise ValueError(
-            f"{len(candidates)} candidates and text of shape {tuple(text.shape)}: both are needed"
-        )
+        raise ValueError(f"{len(candidates)} candidates and text of shape {tuple(text.shape)}: both are needed")
     with torch.no_grad():
         pieces = torch.stack([_pieces(model(text, convention.rotate), text) for convention in candidates])
     losses = pieces.mean(dim=1)

@@ -25,9 +25,7 @@ class Asked:
         got = self.rotate(given, torch.as_tensor(positions, device=self.device))
         if not isinstance(got, Tensor) or got.shape != x.shape:
             what = f"shape {tuple(got.shape)}" if isinstance(got, Tensor) else f"a {type(got).__name__}"
-            raise ValueError(
-                f"rotate gave {what} for x of shape {tuple(x.shape)}: wrap it so that both are the same"
-            )
+            raise ValueError(f"rotate gave {what} for x of shape {tuple(x.shape)}: wrap it so that both are the same")
         if not torch.equal(given, x):
             self.in_place = True
         if got.dtype != x.dtype:
@@ -92,10 +90,7 @@ class Asked:
                     torch.stack(
                         [
                             torch.cat(
-                                [
-                                    self(x[b, h, t].expand(1, 1, 1, -1), [p])[0, 0]
-                                    for t, p in enumerate(positions)
-                                ]
+                                [self(x[b, h, t].expand(1, 1, 1, -1), [p])[0, 0] for t, p in enumerate(positions)]
                             )
                             for h in range(3)
                         ]
@@ -104,9 +99,7 @@ class Asked:
                 ]
             )
             if len(positions) > 1:
-                digits = (
-                    name for name, low in LOW.items() if torch.equal(together, together.to(low).double())
-                )
+                digits = (name for name, low in LOW.items() if torch.equal(together, together.to(low).double()))
                 self.results = next(digits, None)
             size = alone.norm(dim=-1).max()
             if not size.isfinite():

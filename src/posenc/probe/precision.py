@@ -82,9 +82,7 @@ def reproduced(
                 tables = [size * plain]
                 if "tables" in stages and size != 1:
                     size = _before_rounding(z, turn, low)
-                    tables.append(
-                        torch.complex(cut(size * turn.real, "tables"), cut(size * turn.imag, "tables"))
-                    )
+                    tables.append(torch.complex(cut(size * turn.real, "tables"), cut(size * turn.imag, "tables")))
                 for model in tables:
                     miss = (z - model).abs()
                     close = miss <= 3 * NOISE + 5e-7 * theta.abs()

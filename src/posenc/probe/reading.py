@@ -36,9 +36,7 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     unknown: dict[str, str] = {}
     found: dict = {"unknown": unknown}
     order = matrices[0].argmax(dim=1)
-    if order.tolist() != sorted(order.tolist()) and torch.equal(
-        matrices[0], torch.eye(head_dim).double()[order]
-    ):
+    if order.tolist() != sorted(order.tolist()) and torch.equal(matrices[0], torch.eye(head_dim).double()[order]):
         found |= {"order": tuple(order.tolist())}
         matrices = matrices[0].mT @ matrices
     away = (matrices - torch.eye(head_dim, dtype=matrices.dtype)).abs().amax(dim=0)  # (out, in)
@@ -55,9 +53,7 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     alone = [j for j in alone if j in dims]
     second = crossed.topk(min(2, head_dim - 1), dim=1).values
     if head_dim > 2 and second[dims, 1].max() > NOISE:
-        return nothing_read(
-            found, unknown, "it mixes more than two dimensions, so it is no rotation of pairs"
-        )
+        return nothing_read(found, unknown, "it mixes more than two dimensions, so it is no rotation of pairs")
     if alone and len(alone) == len(dims):
         return nothing_read(found, unknown, "no dimension meets another one")
     if alone or any(partner[partner[j]] != j for j in dims):
@@ -92,9 +88,7 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     if base is not None and part < 1 and 1 < base < 9_000:
         spread = base ** (1 / part)
         if nearby := [n for n in round_numbers(spread, 1e-4, inverses=False)[:1] if 9_000 <= n <= 2e7]:
-            note = (
-                f"the same as base {spoken_number(nearby[0])} with the exponents of all {head_dim} dimensions"
-            )
+            note = f"the same as base {spoken_number(nearby[0])} with the exponents of all {head_dim} dimensions"
             found["notes"] = (*found.get("notes", ()), note)
     every = torch.zeros(found["rotary_dim"] // 2, dtype=torch.float64)
     every[numbers] = found["speeds"]
@@ -103,9 +97,7 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
 
 def _round(read: dict) -> bool:
     """Whether base and scale are numbers that somebody would have chosen."""
-    return read["base"] is not None and all(
-        read[name] == float(f"{read[name]:.1e}") for name in ("base", "scale")
-    )
+    return read["base"] is not None and all(read[name] == float(f"{read[name]:.1e}") for name in ("base", "scale"))
 
 
 def _layout(pairs: list[tuple[int, int]], head_dim: int, unknown: dict[str, str]) -> tuple[dict, list[int]]:
@@ -151,9 +143,7 @@ def _reordered(order: tuple[int, ...], pairs: list[tuple[int, int]], layout: str
     return f"{words}: weights are stored for {_spoken(layout)}, what it returns is {_spoken(after['layout'])}"
 
 
-def _no_rotation(
-    found: dict, pairs: list, z_a: Tensor, z_b: Tensor, positions: Tensor, unknown: dict
-) -> dict:
+def _no_rotation(found: dict, pairs: list, z_a: Tensor, z_b: Tensor, positions: Tensor, unknown: dict) -> dict:
     """The two rows of a pair turn by different angles."""
     if (z_a - z_b.conj()).abs().max() < 0.02 * z_a.abs().max():
         reason = "both sines have the same sign, so it is no rotation and lengths change"
@@ -257,8 +247,7 @@ def _speeds(
         reason = "this is no plain rotation"
     elif result["direction"] is None:
         reason = (
-            odd_pairs(speed, reach, exponents, _rounded(z))[0]
-            or "some pairs turn one way round and some the other"
+            odd_pairs(speed, reach, exponents, _rounded(z))[0] or "some pairs turn one way round and some the other"
         )
     if result["direction"] is None:
         unknown["direction"] = reason if frozen else "some pairs turn one way round and some the other"
@@ -389,9 +378,7 @@ def _unexplained(
     if steady and (u[0] - 1).abs().max() < 1e-5:
         result["offset"] = 0
     else:
-        unknown["offset"] = (
-            "position 0 is turned" if steady else "the turns do not grow evenly with the position"
-        )
+        unknown["offset"] = "position 0 is turned" if steady else "the turns do not grow evenly with the position"
     unknown["precision"] = "it takes the speeds to tell"
     return result
 

@@ -96,9 +96,7 @@ def _powers(size: Tensor, exponents: Tensor, certain: Tensor) -> Iterator[Series
         yield Series(size, float(f"{base:.3g}"), rounded(scale, 1e-2), "", (note,), measured=True)
 
 
-def odd_pairs(
-    speed: Tensor, reach: Tensor, exponents: Tensor, rounded_results: bool
-) -> tuple[str, list[int]]:
+def odd_pairs(speed: Tensor, reach: Tensor, exponents: Tensor, rounded_results: bool) -> tuple[str, list[int]]:
     """Which few pairs do not turn as one base has the others turn, in words; "" where there is no such base."""
     size, pairs = speed.abs().clamp(min=1e-12), len(speed)
     if pairs < 8:
@@ -163,9 +161,7 @@ def _scaled(size: Tensor, exponents: Tensor, certain: Tensor) -> Iterator[Series
             yield Series(size, rounded(math.exp(log_base), near), scale, *ramp, measured=True)
 
 
-def _usual(
-    scale: float, base: float, factor: float, exponents: Tensor, size: Tensor
-) -> Iterator[tuple[Tensor, str]]:
+def _usual(scale: float, base: float, factor: float, exponents: Tensor, size: Tensor) -> Iterator[tuple[Tensor, str]]:
     """Speeds by both methods as models use them, for the usual lengths and for those that were read off."""
     if factor <= 1 or base <= 1:
         return
@@ -187,9 +183,7 @@ def _usual(
             yield scale * speeds[: len(size)], scaling_words(name, factor, length)
 
 
-def _ramp(
-    size: Tensor, slowed: Tensor, untouched: int, tolerance: float
-) -> tuple[str, tuple[str, ...]] | None:
+def _ramp(size: Tensor, slowed: Tensor, untouched: int, tolerance: float) -> tuple[str, tuple[str, ...]] | None:
     """A ramp that is no model's, in words, with a note; None where there is none."""
     pairs, last = len(size), slowed[-1].item()
     divided = 0
@@ -212,9 +206,7 @@ def _ramp(
     return scaling_words(name, factor, ramp=(untouched, end)), notes
 
 
-def scaling_words(
-    name: str, factor: float, length: float | None = None, *, ramp: tuple[int, int] | None = None
-) -> str:
+def scaling_words(name: str, factor: float, length: float | None = None, *, ramp: tuple[int, int] | None = None) -> str:
     """How a method that slows only some of the pairs is said."""
     named = f"{name} scaling" if name else "scaling of unknown kind"
     words = f"{named} by {spoken_number(factor)}"

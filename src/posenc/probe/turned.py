@@ -141,9 +141,7 @@ def rotation(
     if positions is not None:
         positions = torch.as_tensor(positions)
         if positions.is_floating_point() or positions.ndim not in (1, 2):
-            raise ValueError(
-                f"positions have shape {tuple(positions.shape)}: pass integers, (T,) or (axes, T)"
-            )
+            raise ValueError(f"positions have shape {tuple(positions.shape)}: pass integers, (T,) or (axes, T)")
         length = positions.shape[-1]
     if tokens is None:
         tokens = some_tokens(model, min(8, vocabulary(model) // 2))
@@ -160,9 +158,7 @@ def rotation(
             break
     name = type(model).__name__
     if seen.query is None or seen.query.ndim != 4:
-        raise ValueError(
-            f"no product of queries and keys was seen in {name}, layer {layer}: try another length"
-        )
+        raise ValueError(f"no product of queries and keys was seen in {name}, layer {layer}: try another length")
     dtypes = {weight.dtype for weight in model.parameters() if weight.is_floating_point()}
     dtypes.add(torch.float32)  # in which many turn, also in float64
     precision = max(torch.finfo(dtype).eps for dtype in dtypes)
@@ -217,9 +213,7 @@ def _otherwise(queries: Rotation, keys: Rotation) -> str:
         if (theirs[tuple(pair)] - angles).abs().max() > 0.02 + 10 * queries.precision:
             if (theirs[tuple(pair)] + angles).abs().max() < 0.02 + 10 * queries.precision:
                 return "its keys turn the other way round"
-            return (
-                f"its keys turn at other speeds, pair {tuple(pair)} by {theirs[tuple(pair)][1]:.3g} radians"
-            )
+            return f"its keys turn at other speeds, pair {tuple(pair)} by {theirs[tuple(pair)][1]:.3g} radians"
     return ""
 
 

@@ -237,16 +237,12 @@ def test_the_laboratory_and_the_solutions_are_folded(more):
 def test_what_a_section_measured_stands_beside_its_heading():
     claims = claimed_cell(*[make("a < b", value, below=2.0, case=value) for value in (0.5, 1.5)], id="table")
     html = a_page(v4.new_markdown_cell('## The *third* "one"'), claims)
-    box = re.search(r"""<h2 id='The-third-"one"'>.*?</h2>\s*<details class="claims">(.*?)</details>""", html)[
-        1
-    ]
+    box = re.search(r"""<h2 id='The-third-"one"'>.*?</h2>\s*<details class="claims">(.*?)</details>""", html)[1]
     assert "<summary>2 claims measured</summary>" in box
     assert '<a href="#cell-id=table">✓ a &lt; b (0.5): 0.5 &lt; 2</a>' in box
     assert html.count('class="claims"') == 1
     folded = a_page(FOLDS[1], claimed_cell(make("a", 1, below=2)))
-    behind = re.search(
-        r'</h2>\s*</summary>(.*?)<details class="claims"><summary>1 claim m', folded, re.DOTALL
-    )[1]
+    behind = re.search(r'</h2>\s*</summary>(.*?)<details class="claims"><summary>1 claim m', folded, re.DOTALL)[1]
     assert not re.sub(r"<[^>]*>|\s", "", behind)
 
 

@@ -71,9 +71,7 @@ def test_the_worked_function_itself_earns_no_tick(name, monkeypatch, capsys):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_has_a_worked_function_for_each_exercise_and_no_other(chapter):
     asked = {
-        name
-        for name in NAMES
-        if exercises.find(name).checker.__module__ == f"posenc.chapters.{chapter}.exercises"
+        name for name in NAMES if exercises.find(name).checker.__module__ == f"posenc.chapters.{chapter}.exercises"
     }
     module = importlib.import_module(f"posenc.chapters.{chapter}.worked")
     written = {

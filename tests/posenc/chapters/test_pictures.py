@@ -49,9 +49,7 @@ def made_up(chapter: str) -> dict:
 def make(name: str) -> Live:
     chapter, _, function = name.partition(".")
     if function not in made_up(chapter) and name in NEEDING:
-        pytest.fail(
-            f"it needs data: let {function}() in {chapter}/made_up.py make it from made-up data", False
-        )
+        pytest.fail(f"it needs data: let {function}() in {chapter}/made_up.py make it from made-up data", False)
     return made_up(chapter).get(function, FIGURES[name])()
 
 
@@ -74,9 +72,7 @@ def drawn_as_kept(name: str, live: Live) -> None:
 
 
 def small_text(live: Live) -> dict[str, float]:
-    shown = [
-        item for item in live.figure.findobj(text.Text) if item.get_text().strip() and item.get_visible()
-    ]
+    shown = [item for item in live.figure.findobj(text.Text) if item.get_text().strip() and item.get_visible()]
     return {item.get_text(): item.get_fontsize() for item in shown if item.get_fontsize() < 9}
 
 

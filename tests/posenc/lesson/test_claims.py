@@ -175,9 +175,7 @@ def test_a_single_value_and_two_ends_read_back():
     )
 
 
-@pytest.mark.parametrize(
-    "text", ["", "✓ rotate", "✓ it is: 0.5 < 1", "○ rotate: not attempted yet", "Figure: a"]
-)
+@pytest.mark.parametrize("text", ["", "✓ rotate", "✓ it is: 0.5 < 1", "○ rotate: not attempted yet", "Figure: a"])
 def test_other_lines_are_no_claims(text):
     assert parse(text) is None
 
@@ -220,9 +218,7 @@ def test_one_or_two_claims_are_lines_that_say_the_same_and_escape():
 def test_three_claims_are_a_folded_table_with_the_cases_below_their_sentence():
     page = bundle(SEEDS)["text/html"]
     assert re.search("<details><summary[^>]*>3 measured here, all held</summary><table", page)
-    rows = [
-        html.unescape(re.sub("<[^>]*>", "|", row)).split("|") for row in re.findall("<tr>(.*?)</tr>", page)
-    ]
+    rows = [html.unescape(re.sub("<[^>]*>", "|", row)).split("|") for row in re.findall("<tr>(.*?)</tr>", page)]
     assert [[part.strip() for part in row if part.strip()] for row in rows] == [
         ["a < b & c"],
         ["✓ <x>", "1", "3", "1 of 2", "< 2 (at least 1)"],

@@ -69,14 +69,10 @@ ANSWERS = {
     "○ double_it: not attempted yet": stub,
     "✗ double_it: not twice x": lambda x: 3 * x,
     "✗ double_it: it returned None: end the function with return": lambda x: None,
-    "✗ double_it: it returned a NumPy array: stay in torch, or end with torch.from_numpy(…)": lambda x: (
-        2 * x.numpy()
-    ),
+    "✗ double_it: it returned a NumPy array: stay in torch, or end with torch.from_numpy(…)": lambda x: 2 * x.numpy(),
     "✗ double_it: it returned a list: return a torch tensor of shape (2,)": lambda x: (2 * x).tolist(),
     "✗ double_it: it returned an int: return a torch tensor of shape (2,)": lambda x: 2,
-    "✗ double_it: the result has shape (1, 2), expected (2,) (called with x of shape (2,))": lambda x: (
-        2 * x[None]
-    ),
+    "✗ double_it: the result has shape (1, 2), expected (2,) (called with x of shape (2,))": lambda x: 2 * x[None],
     "✗ double_it: the result is torch.float64, expected torch.float32: keep the dtype of the inputs": lambda x: (
         2 * x.double()
     ),
@@ -121,10 +117,7 @@ def test_what_torch_has_not_implemented_is_attempted(capsys):
     with pytest.raises(NotImplementedError):
         torch.arange(2).softmax(-1)
     line = verdict(capsys, "double_it", lambda x: x.long().softmax(-1))
-    assert (
-        line.startswith("✗ double_it: it raised NotImplementedError: ")
-        and "not implemented for 'Long'" in line
-    )
+    assert line.startswith("✗ double_it: it raised NotImplementedError: ") and "not implemented for 'Long'" in line
 
 
 def test_a_message_tells_what_the_function_was_called_with():
@@ -239,9 +232,7 @@ check("never", print)
 @pytest.mark.slow
 def test_a_cell_cannot_take_the_strictness_away():
     given = os.environ | {"POSENC_STRICT": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", SOFTENED], env=given, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", SOFTENED], env=given, capture_output=True, text=True, check=False)
     assert "AssertionError: never: as always" in done.stderr
 
 
@@ -253,9 +244,7 @@ def worked_double_it(x):
 def worked(monkeypatch):
     """The chapter's module of worked functions, beside the exercises of this file."""
     module = types.ModuleType(find("double_it")._module_of_worked)
-    module.double_it = types.FunctionType(
-        worked_double_it.__code__, {"__name__": module.__name__}, "double_it"
-    )
+    module.double_it = types.FunctionType(worked_double_it.__code__, {"__name__": module.__name__}, "double_it")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return module.double_it
 
@@ -278,9 +267,7 @@ def test_the_worked_function_earns_no_tick(worked, capsys):
     for double_it in (use("double_it", stub), use("double_it", worked)):
         capsys.readouterr()
         check("double_it", double_it)
-        assert (
-            capsys.readouterr().out == "○ double_it: this is the worked solution; run your own cell first\n"
-        )
+        assert capsys.readouterr().out == "○ double_it: this is the worked solution; run your own cell first\n"
 
 
 def test_under_grading_no_worked_function_takes_the_answers_place(worked, monkeypatch, capsys):
@@ -296,9 +283,7 @@ def test_under_grading_no_worked_function_takes_the_answers_place(worked, monkey
         check("double_it", worked)
 
 
-@pytest.mark.parametrize(
-    "call", [lambda: check("nope", stub), lambda: use("nope", stub), lambda: find("nope")]
-)
+@pytest.mark.parametrize("call", [lambda: check("nope", stub), lambda: use("nope", stub), lambda: find("nope")])
 def test_an_unknown_name_lists_the_known_ones(call):
     with pytest.raises(KeyError, match="no exercise is called 'nope'; there are .*double_it"):
         call()

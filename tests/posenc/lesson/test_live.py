@@ -227,9 +227,7 @@ def test_relayout_draws_everything_exactly_once():
         line.set_xdata([shift])
         line.axes.set_ylim(-1, top)
 
-    live = dot(
-        update, relayout=("top",), shift=slider("shift", 0.0, 1.0, step=0.1), top=slider("top", 10, 10_000)
-    )
+    live = dot(update, relayout=("top",), shift=slider("shift", 0.0, 1.0, step=0.1), top=slider("top", 10, 10_000))
     draws = count_full_draws(live)
     before = live.png()
     live.set(shift=0.5)
@@ -454,9 +452,7 @@ def test_sweep_visits_both_ends_of_every_control_and_comes_back():
 
 
 def test_sweep_finds_a_dead_slider():
-    live = dot(
-        lambda line, level, dead: height(line, level), level=slider("level", 0, 9), dead=slider("dead", 0, 9)
-    )
+    live = dot(lambda line, level, dead: height(line, level), level=slider("level", 0, 9), dead=slider("dead", 0, 9))
     with pytest.raises(AssertionError, match="dead, 0 to 9, at 0: it moves nothing"):
         live.sweep()
 
@@ -529,9 +525,7 @@ def test_callbacks_from_four_threads_take_turns():
     live.redraw()
     assert live.png() == picture
     values = [control.value for control in live.controls.values()]
-    assert live.artists["line"].get_ydata()[0] == sum(values), (
-        "the last picture is not that of the last values"
-    )
+    assert live.artists["line"].get_ydata()[0] == sum(values), "the last picture is not that of the last values"
 
 
 def test_redraw_waits_for_a_move():
@@ -718,9 +712,7 @@ def test_a_notebook_stores_the_picture_and_after_watch_the_last_one():
     assert stored.data["text/plain"] == shown.data["text/plain"] == "Figure: A dot."
     assert stored.metadata["image/png"] == {"width": 800, "alt": "A dot."}
     last = dot(lambda line: height(line, 9))
-    pictures = [
-        pixels(base64.b64decode(output.data["image/png"], validate=True)) for output in (stored, shown)
-    ]
+    pictures = [pixels(base64.b64decode(output.data["image/png"], validate=True)) for output in (stored, shown)]
     assert (pictures[0] == pictures[1]).all()
     assert (pictures[0] == pixels(last.png())).all()
 
@@ -800,9 +792,7 @@ def test_figures_of_other_cells_and_of_the_same_run_stay(monkeypatch):
     gc.collect()
     moves.clear()
     level.value = 2
-    assert sorted(moves) == ["fourth", "second", "third"], (
-        "the second is shown elsewhere, the third has no name"
-    )
+    assert sorted(moves) == ["fourth", "second", "third"], "the second is shown elsewhere, the third has no name"
     rerun(monkeypatch, "one", 4)
     first._repr_mimebundle_()
     moves.clear()

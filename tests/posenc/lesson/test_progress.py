@@ -29,9 +29,7 @@ def own(tmp_path, monkeypatch):
     for file, names in (("01_one", ["turn", "shift"]), ("02_two", ["embed"])):
         cells = []
         for name in names:
-            cells.append(
-                v4.new_markdown_cell(f"### Exercise · {name} it · ●○○○○ · 5 min\nWhy.", id=f"exercise-{name}")
-            )
+            cells.append(v4.new_markdown_cell(f"### Exercise · {name} it · ●○○○○ · 5 min\nWhy.", id=f"exercise-{name}"))
             cells.append(v4.new_code_cell("", metadata={"ex": {"id": name, "points": 1}}))
         (folder / f"{file}.ipynb").write_text(json.dumps(v4.new_notebook(cells=cells)))
     (folder / progress.FILE).write_text("{}")
@@ -101,9 +99,7 @@ def test_nothing_is_remembered_where_no_copy_is(own, tmp_path, monkeypatch):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{", "3", "[]", '{"right": 3, "last": ""}', '{"right": [1]}', b"\xff"]
-)
+@pytest.mark.parametrize("content", ["", "{", "3", "[]", '{"right": 3, "last": ""}', '{"right": [1]}', b"\xff"])
 def test_a_broken_file_counts_as_empty_and_is_mended(own, content):
     (own / progress.FILE).write_bytes(content if isinstance(content, bytes) else content.encode())
     assert done(own) == ["0 of 2", "0 of 1"]

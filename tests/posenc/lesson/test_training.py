@@ -22,9 +22,7 @@ def test_training_curves_grow_one_line_a_seed():
 
 
 def test_training_curves_are_drawn_as_they_are_kept():
-    live = training_curves(
-        ["none", "added"], steps=100, measure="share right", chance=0.5, colours={"added": ADDED}
-    )
+    live = training_curves(["none", "added"], steps=100, measure="share right", chance=0.5, colours={"added": ADDED})
     measured = iter(torch.linspace(0.4, 1, 12).view(6, 2))
     for name in ("none", "added"):
         report = follow(live, name, lambda: next(measured))

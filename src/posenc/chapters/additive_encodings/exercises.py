@@ -30,9 +30,7 @@ def flipped_digits(answer: Answer) -> None:
         if position == 7 and got == expected - 1:
             wrong("3 of them go from 1 to 0; count also the 0 before them, which becomes 1")
         if position == 7 and got == 2 and answer.number(5) == 2:
-            wrong(
-                "it compares 111 with the first digits of 1000: write both with as many digits, zeros in front"
-            )
+            wrong("it compares 111 with the first digits of 1000: write both with as many digits, zeros in front")
         if position == 7 and got == abs((position + 1).bit_count() - ones):
             wrong("that compares how many ones there are: compare digit by digit")
         if position == 7 and got == 1:
@@ -48,8 +46,7 @@ def flipped_digits(answer: Answer) -> None:
             wrong(f"{got:.0f} is the number of digits of {position + 1}; count those that changed")
         if position > 10_000:
             wrong(
-                f"right up to here, wrong from {position:,} to the next: "
-                "let a number have as many digits as it needs"
+                f"right up to here, wrong from {position:,} to the next: let a number have as many digits as it needs"
             )
         wrong(f"from {position:b} to {position + 1:b} {expected} digits change, not {got:g}")
 
@@ -74,10 +71,7 @@ def sinusoid(answer: Answer) -> str | None:
                 wrong(message)
         for other in _bases(got[2]):
             if not math.isclose(other, base, rel_tol=1e-3) and _equal(got, _waves(positions, width, other)):
-                wrong(
-                    "the base is wrong: "
-                    f"for base {base:g} these are the waves of base {other:.0f}; use the argument"
-                )
+                wrong(f"the base is wrong: for base {base:g} these are the waves of base {other:.0f}; use the argument")
         if not _equal(got, _waves(positions, width, base)):
             near = min(_layouts(_waves(positions, width, base)), key=lambda waves: (got - waves).abs().mean())
             wrong(
@@ -137,8 +131,7 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
     ),
     (
         lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: 2 * i / (d - 2)),
-        "the exponent is wrong: "
-        "i/(d/2 - 1), with which some libraries reach the base itself; the paper has 2i/d",
+        "the exponent is wrong: i/(d/2 - 1), with which some libraries reach the base itself; the paper has 2i/d",
     ),
     (
         lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: -2 * i / d),
@@ -203,9 +196,7 @@ def places_between(answer: Answer) -> None:
             wrong(f"{between} it finds {got:.6g}: positions are whole, so round")
         (s, c), (t, e) = codes[:, :2].tolist()
         if abs(got - math.atan2(t * c - e * s, e * c + t * s)) <= 0.5:
-            wrong(
-                f"{between} it finds {got:g}: pair 0 has come round several times; read a hand that has not"
-            )
+            wrong(f"{between} it finds {got:g}: pair 0 has come round several times; read a hand that has not")
         if abs(got - (codes[1, -2].asin() - codes[0, -2].asin()).item() / slowest) <= 0.5:
             wrong(
                 f"{between} it finds {got:g}: there the slowest sine falls; its height alone does not tell, so use both"
@@ -252,10 +243,7 @@ def shift(answer: Answer) -> None:
             )
         split = torch.arange(width).unflatten(0, (-1, 2)).mT.flatten()
         if same(got, shift_matrix(offset, width)[split][:, split]):
-            wrong(
-                "it pairs dimension i with i + d/2: "
-                "in the interleaved layout pairs are neighbours, 2i and 2i + 1"
-            )
+            wrong("it pairs dimension i with i + d/2: in the interleaved layout pairs are neighbours, 2i and 2i + 1")
         first = shift_matrix(offset, 2)
         if same(got, torch.block_diag(*[first] * (width // 2))):
             wrong("every pair turns by the angle of pair 0: divide the offset by base^(2i/d)")
@@ -278,9 +266,7 @@ def shift(answer: Answer) -> None:
                 )
     got = answer.tensor(120, 12, shape=(12, 12))
     if not torch.allclose(got, shift_matrix(120, 12), rtol=0, atol=1e-9):
-        wrong(
-            f"right for d = 8, and for d = 12 and an offset of 120 {difference(got, shift_matrix(120, 12))}"
-        )
+        wrong(f"right for d = 8, and for d = 12 and an offset of 120 {difference(got, shift_matrix(120, 12))}")
 
 
 @exercise(
@@ -365,10 +351,7 @@ def embed(answer: Answer) -> None:
         if same(root * (x + e)):
             wrong("it scales the sum, so nothing changes between token and position: scale the token alone")
         if same(x + e / root):
-            wrong(
-                "it shrinks the encoding: "
-                "their ratio is right, but the paper multiplies the token by √d instead"
-            )
+            wrong("it shrinks the encoding: their ratio is right, but the paper multiplies the token by √d instead")
         if same(x / root + e):
             wrong("it divides by √d, as the scores do; here the token is too short, so multiply")
         if same(width * x + e):
@@ -386,8 +369,7 @@ def embed(answer: Answer) -> None:
             wrong("right for d = 16, wrong for d = 36: the factor is √d and not always 4")
         if not same(root * x + e):
             wrong(
-                "this is not √d · token + encoding of its position: "
-                f"for d = {width}, {difference(got, root * x + e)}"
+                f"this is not √d · token + encoding of its position: for d = {width}, {difference(got, root * x + e)}"
             )
 
 

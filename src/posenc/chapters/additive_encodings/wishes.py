@@ -61,9 +61,7 @@ class WishList:
     """
 
     def __init__(self, encodings: Mapping[str, Callable[[Tensor, int], Tensor]]) -> None:
-        self.rows = {
-            name: granted(encode(torch.arange(PLACES), WIDTH).double()) for name, encode in encodings.items()
-        }
+        self.rows = {name: granted(encode(torch.arange(PLACES), WIDTH).double()) for name, encode in encodings.items()}
 
     def _table(self) -> list[list[str]]:
         rows = [

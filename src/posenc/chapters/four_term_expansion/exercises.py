@@ -23,8 +23,7 @@ def _parts(x, e, w_query, w_key, b_query=None, b_key=None) -> Tensor:
 
 
 @exercise(
-    "Make four small things first: "
-    "the query and the key of the content, the query and the key of the position.",
+    "Make four small things first: the query and the key of the content, the query and the key of the position.",
     "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. "
     "The position's query has none, or the sum would hold it twice.",
     """Each term is one of the two queries against one of the two keys, and then over √d_head. A double loop has them in
@@ -65,14 +64,9 @@ def parts(answer: Answer) -> None:
         if same(_parts(e, x, w_query, w_key, *biases).flip(0)):
             wrong("the biases went with the position: here they count as content")
         if same(_both_biased(*inputs)):
-            wrong(
-                "the biases are counted twice: content and position share one bias, which counts as content"
-            )
+            wrong("the biases are counted twice: content and position share one bias, which counts as content")
         if same(_parts(x, e, w_query.T, w_key.T, *biases)):
-            wrong(
-                "W_q W_kᵀ stands between the vectors: "
-                "nn.Linear stores (out, in), so multiply by w.T from the right"
-            )
+            wrong("W_q W_kᵀ stands between the vectors: nn.Linear stores (out, in), so multiply by w.T from the right")
         if same(_parts(x, e, w_query.T, w_key.T)):
             wrong("W_q W_kᵀ stands between the vectors, and the biases are forgotten: a query is x @ w.T + b")
         if same(_parts(x, e, w_key, w_query, *biases.flip(0))):
@@ -167,15 +161,12 @@ def seen(answer: Answer) -> None:
         wrong("it divides by the energy of the sum, in which terms cancel: divide by the four energies' sum")
     if same(centred.square().sum((-1, -2))):
         wrong("those are the energies: divide by their sum, so that they add up to 1")
-    wrong(
-        f"these are not the shares of the centred terms' sums of squares: {difference(got, share(centred))}"
-    )
+    wrong(f"these are not the shares of the centred terms' sums of squares: {difference(got, share(centred))}")
 
 
 @exercise(
     "You want vectors @ M @ vectors.T = wanted. Undo vectors on the left, then vectors.T on the right.",
-    "torch.linalg.pinv(v) @ v is not the identity, "
-    "but v @ torch.linalg.pinv(v) is, if the rows of v are independent.",
+    "torch.linalg.pinv(v) @ v is not the identity, but v @ torch.linalg.pinv(v) is, if the rows of v are independent.",
     "(v A)ᵀ = Aᵀ vᵀ. So where v A is the identity, which matrix undoes vᵀ from the other side?",
     well_done="independent vectors are enough, at any angle; what a small one costs comes next.",
 )
@@ -241,13 +232,9 @@ def which(answer: Answer) -> None:
     if all(_swapped(name) == got for name, got in exact):
         wrong("the mixed two are exchanged: rows are queries, columns are keys")
     if all(_other(name) == got for name, got in exact):
-        wrong(
-            "words and places are exchanged: where the query's part is content, equal words have equal rows"
-        )
+        wrong("words and places are exchanged: where the query's part is content, equal words have equal rows")
     (name, _, sentence), got = next(pair for pair in zip(names, called) if pair[0][0] != pair[1])
-    wrong(
-        f"of “{sentence}” it calls {name} {got!r}: look at the rows and the columns of words that come twice"
-    )
+    wrong(f"of “{sentence}” it calls {name} {got!r}: look at the rows and the columns of words that come twice")
 
 
 def _panels(words: list[str], seed: int) -> Tensor:

@@ -82,9 +82,7 @@ class Rotation:
             f"{still} pairs stand still" if still else "",
             f"vectors × {self.on_vectors:.3f}" if self.on_vectors != 1 else "",
             f"scores × {self.on_scores:.3f}" if self.on_scores != 1 else "",
-            f"no new angle up to distance {self.reach:,.0f}"
-            if self.reach < math.inf
-            else "no angle is ever new",
+            f"no new angle up to distance {self.reach:,.0f}" if self.reach < math.inf else "no angle is ever new",
         ]
         return "; ".join(word for word in words if word)
 
@@ -103,9 +101,7 @@ def rotations(config: Mapping[str, object]) -> list[Rotation]:
         return [_rotation(config, kind, dict(given)) for kind, given in kinds.items()]
     given = dict(kinds or config.get("rope_scaling") or {})
     given.setdefault("rope_theta", config.get("rope_theta", 10_000.0))
-    if (
-        "rope_local_base_freq" in config
-    ):  # Gemma 3: layers with a window have a base of their own, and no scaling
+    if "rope_local_base_freq" in config:  # Gemma 3: layers with a window have a base of their own, and no scaling
         local = {"rope_theta": config["rope_local_base_freq"]}
         return [_rotation(config, "full_attention", given), _rotation(config, "sliding_attention", local)]
     return [_rotation(config, "every layer", given)]
@@ -120,9 +116,7 @@ def unturned(config: Mapping[str, object]) -> list[int]:
     if flags := config.get("no_rope_layers"):
         return [layer for layer, turns in enumerate(flags) if not turns]
     every = config.get("no_rope_layer_interval")
-    return (
-        [layer for layer in range(config["num_hidden_layers"]) if (layer + 1) % every == 0] if every else []
-    )
+    return [layer for layer in range(config["num_hidden_layers"]) if (layer + 1) % every == 0] if every else []
 
 
 def head_size(config: Mapping[str, object]) -> int:

@@ -60,8 +60,7 @@ def unseen_weight(answer: Answer) -> None:
             (
                 (places >= trained).expand(length, -1),
                 -1,
-                "that is the weight on late positions: "
-                "where a key stands does not matter, how far back it is does",
+                "that is the weight on late positions: where a key stands does not matter, how far back it is does",
             ),
             (-distance >= trained, -1, "the sign is wrong: a key n lies m - n before the query m"),
         ):
@@ -101,9 +100,7 @@ def place_needle(answer: Answer) -> None:
         told = {length - 1 - place: values[place].item() for place in there}
         if told == {distance: value}:
             if (got != text)[(text // (FACT_VALUES + 1) != key)].sum() > 2:
-                wrong(
-                    "tokens about other keys have changed: only the question, the fact and the key's others may"
-                )
+                wrong("tokens about other keys have changed: only the question, the fact and the key's others may")
             continue
         for off in (-1, 1):
             if told.get(distance + off) == value and distance not in told:
@@ -145,8 +142,7 @@ def stretched_base(answer: Answer) -> None:
         for exponent, message in (
             (
                 1,
-                "base·scale: the slowest pair is then slowed by less than the scale, "
-                "since its exponent is below 1",
+                "base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1",
             ),
             (
                 head_dim / (head_dim - 1),
@@ -234,10 +230,7 @@ def left_alone(answer: Answer) -> None:
         ):
             if got == mistaken:
                 wrong(message)
-        wrong(
-            f"{got:g} of {pairs} pairs, "
-            f"expected those that turn more than {fast:g} times within {trained} positions"
-        )
+        wrong(f"{got:g} of {pairs} pairs, expected those that turn more than {fast:g} times within {trained} positions")
 
 
 def _speeds(*speeds: float) -> torch.Tensor:
@@ -275,9 +268,7 @@ def reach(answer: Answer) -> None:
         if isinstance(got, torch.Tensor) and got.numel() == 1:
             got = got.item()
         if isinstance(got, bool) or not isinstance(got, (int, float)):
-            wrong(
-                f"it returned a {type(got).__name__}: return one number, or math.inf where no angle is ever new"
-            )
+            wrong(f"it returned a {type(got).__name__}: return one number, or math.inf where no angle is ever new")
         seen = trained_speeds * (trained - 1)
 
         def least(reached, turned, pick=torch.min, seen=seen, speeds=speeds):
@@ -348,9 +339,7 @@ def read_config(answer: Answer) -> None:
         plain | {"head_dim": 256} | by("linear", 8.0),
         plain | {"partial_rotary_factor": 0.25} | by("yarn", 32.0, **old),
         plain | kept | by("yarn", 40, **old) | {"max_position_embeddings": 163_840},
-        plain
-        | {"max_position_embeddings": 32_768}
-        | by("yarn", 4.0, original_max_position_embeddings=32_768),
+        plain | {"max_position_embeddings": 32_768} | by("yarn", 4.0, original_max_position_embeddings=32_768),
         plain | {"rope_scaling": {"type": "yarn", "factor": 2.0, **old}},
     ):
         got = answer(config)

@@ -186,17 +186,13 @@ def gpt2_terms(model: nn.Module, tokens: Tensor) -> FourTerms:
     """
     model = getattr(model, "transformer", model)
     if not hasattr(model, "wpe"):
-        raise TypeError(
-            f"{type(model).__name__} is no GPT-2: it has no table wpe that is added to its tokens"
-        )
+        raise TypeError(f"{type(model).__name__} is no GPT-2: it has no table wpe that is added to its tokens")
     first = model.h[0]
     x = model.wte(tokens)
     e = model.wpe.weight[: tokens.shape[1]].expand_as(x)
     content, position = layer_norm_parts([x, e], first.ln_1)
     heads = first.attn.num_heads
-    weights = first.attn.c_attn.weight.T.unflatten(0, (3, heads, -1))[
-        :2
-    ]  # queries and keys, (heads, d_head, d)
+    weights = first.attn.c_attn.weight.T.unflatten(0, (3, heads, -1))[:2]  # queries and keys, (heads, d_head, d)
     biases = first.attn.c_attn.bias.unflatten(0, (3, heads, -1))[:2] + weights @ first.ln_1.bias
     return four_terms(content[:, None], position[:, None], *weights, query_bias=biases[0], key_bias=biases[1])
 
@@ -258,22 +254,16 @@ def load(where: str | Path) -> nn.Module:
 
     folder = Path(where).expanduser()
     if folder.is_file():
-        raise ValueError(
-            f"{where} is a file: pass the folder that save_pretrained wrote, with config.json in it"
-        )
+        raise ValueError(f"{where} is a file: pass the folder that save_pretrained wrote, with config.json in it")
     if folder.is_dir():
         if not (folder / "config.json").is_file():
-            raise ValueError(
-                f"{where} has no config.json: pass the folder that model.save_pretrained(folder) wrote"
-            )
+            raise ValueError(f"{where} has no config.json: pass the folder that model.save_pretrained(folder) wrote")
         try:
             return AutoModel.from_pretrained(folder, local_files_only=True).eval()
         except Exception as error:  # noqa: BLE001 - a library of a thousand models raises all there is
             raise ValueError(f"{where} cannot be read: {_first_line(error)}") from None
     if isinstance(where, Path) or str(where).startswith((".", "/", "~")):
-        raise FileNotFoundError(
-            f"there is no folder {where}: save a model first, with model.save_pretrained(folder)"
-        )
+        raise FileNotFoundError(f"there is no folder {where}: save a model first, with model.save_pretrained(folder)")
     try:
         return AutoModel.from_pretrained(where).eval()
     except (OSError, ValueError) as error:

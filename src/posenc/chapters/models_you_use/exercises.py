@@ -43,17 +43,11 @@ def less_own(answer: Answer) -> None:
         if _same(got, scores - own[:, None]):
             continue
         if _same(got, scores - own):
-            wrong(
-                "you took a number off each column: "
-                "that changes the weights. [:, None] makes it one for each row"
-            )
+            wrong("you took a number off each column: that changes the weights. [:, None] makes it one for each row")
         if not got.isinf().equal(scores.isinf()):
             wrong("a hidden key has lost its -inf: it must stay hidden")
         if _same(got, scores - scores.amax(-1, keepdim=True)):
-            wrong(
-                "you took off each row's largest, "
-                "and that is not at the same distance in each row: take its own"
-            )
+            wrong("you took off each row's largest, and that is not at the same distance in each row: take its own")
         if _same(got.softmax(-1), scores.softmax(-1)):
             wrong("the weights are the same, but what you took off is not the score at the query's own place")
         wrong(
@@ -81,17 +75,12 @@ def pair_texts(answer: Answer) -> None:
     for p in (5, 7, 3):
         got = answer.tensor(p, shape=(p * p, p), dtype=torch.int64)
         if got.min() < 0 or got.max() >= p:
-            wrong(
-                f"for p = {p} there are tokens from {got.min()} to {got.max()}: "
-                "take them modulo p, from 0 to p - 1"
-            )
+            wrong(f"for p = {p} there are tokens from {got.min()} to {got.max()}: take them modulo p, from 0 to p - 1")
         for m in range(p):
             for n in range(m):
                 pairs = {(a, b) for a, b in got[:, [n, m]].tolist()}
                 if len(pairs) == p and all(a == b for a, b in pairs):
-                    wrong(
-                        f"places {n} and {m} always hold the same token: a text has to step from place to place"
-                    )
+                    wrong(f"places {n} and {m} always hold the same token: a text has to step from place to place")
                 if len(pairs) < p * p:
                     wrong(
                         f"for p = {p}, places {n} and {m} meet {len(pairs)} of the {p * p} pairs of tokens: "
@@ -120,10 +109,7 @@ def place_part(answer: Answer) -> None:
         if _near(got, mean - mean.mean()):
             wrong("you subtracted one mean of the whole: the softmax forgets one number for each row")
         if _near(got, mean - mean.mean(0)):
-            wrong(
-                "you subtracted the mean of each column: "
-                "that is what all queries prefer, and the softmax sees it"
-            )
+            wrong("you subtracted the mean of each column: that is what all queries prefer, and the softmax sees it")
         wrong(
             "average over both tokens, the first two axes, and subtract from each row its mean over "
             f"the keys: for a table of shape {shape}, {difference(got, mean - mean.mean(1, keepdim=True))}"
@@ -171,8 +157,7 @@ def norm_parts(answer: Answer) -> None:
 
 
 @exercise(
-    "Ask what is in every query, whatever its token and its place: "
-    "what biases add, and what all contents share.",
+    "Ask what is in every query, whatever its token and its place: what biases add, and what all contents share.",
     "Two of the three parts are vectors of the model's width, and go through the query's weight. "
     "Which one comes after it?",
     """A Linear with weight W makes W v of a vector v:
@@ -231,10 +216,7 @@ def turn_between(answer: Answer) -> None:
         if abs(got - exact) < 1e-9 or abs(abs(got - exact) - 2 * math.pi) < 1e-9:
             continue
         if abs(got + exact) < 1e-9:
-            wrong(
-                "right size, wrong way round: "
-                "positive is counter-clockwise, from the first dimension to the second"
-            )
+            wrong("right size, wrong way round: positive is counter-clockwise, from the first dimension to the second")
         if abs(got - exact) < 0.01:
             wrong(f"{got!r} is right to a few digits: don't round, and stay in float64")
         if abs(got - (_complex(before) * _complex(after)).sum().angle().item()) < 1e-9:
@@ -244,9 +226,7 @@ def turn_between(answer: Answer) -> None:
         each = torch.atan2(cross, dot)
         turned = (_complex(after).angle() - _complex(before).angle()).mean().item()
         if abs(got - each.mean().item()) < 1e-9 or abs(got - turned) < 1e-9:
-            wrong(
-                "the mean of angles goes wrong near half a turn, where some read +π and some -π: add up first"
-            )
+            wrong("the mean of angles goes wrong near half a turn, where some read +π and some -π: add up first")
         if any(abs(got - one) < 1e-9 for one in each.tolist()):
             wrong("that is the angle of one of the vectors: use all of them")
         if exact < 0 and abs(got + exact) < 0.2:

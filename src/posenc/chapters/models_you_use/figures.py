@@ -403,10 +403,7 @@ def left_padding(models: Mapping[str, nn.Module]) -> Live:
             asked = without_scores(model) if silent else model
             given = [next_log_probabilities(asked, passages, padding=padding) for padding in PADDINGS]
             changes[name, silent] = [each - given[0] for each in given]
-    came = {
-        key: [each.gather(-1, following[..., None])[..., 0] for each in change]
-        for key, change in changes.items()
-    }
+    came = {key: [each.gather(-1, following[..., None])[..., 0] for each in change] for key, change in changes.items()}
     limit = 1.1 * max(each.abs().max().item() for change in came.values() for each in change)
     figure = canvas(8, 3.1)
     moving = {}

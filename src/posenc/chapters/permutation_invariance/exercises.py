@@ -50,18 +50,14 @@ def self_attention(answer: Answer) -> None:
     if same(products / 2 @ value):
         wrong("the softmax is missing: the weights of a row must be positive and sum to 1")
     if same(attention(key, query, value)):
-        wrong(
-            "queries and keys have changed places: row m of the scores belongs to query m, column n to key n"
-        )
+        wrong("queries and keys have changed places: row m of the scores belongs to query m, column n to key n")
     if same(attention(query, value, key)):
         wrong("keys and values have changed places: the keys are scored, the values are summed")
     if same(attention(query, key, value, bias=causal_bias(5, 5))):
         wrong("it hides the later tokens: here every token sees all of them, and the mask comes in section 4")
     right = attention(query, key, value)
     if not same(right):
-        wrong(
-            f"this is not softmax(q·k / √d) times the values: check each step ({difference(result, right)})"
-        )
+        wrong(f"this is not softmax(q·k / √d) times the values: check each step ({difference(result, right)})")
 
 
 @exercise(
@@ -103,10 +99,7 @@ def hide_the_future(answer: Answer) -> None:
         )
     tail = answer.tensor(1, 4, shape=(1, 4), dtype=torch.float32)
     if tail[0, 1:].lt(-1e4).any():
-        wrong(
-            "right for a square, but one query against four keys must see all four: "
-            "queries are the newest tokens"
-        )
+        wrong("right for a square, but one query against four keys must see all four: queries are the newest tokens")
     if not torch.equal(answer.tensor(2, 5, shape=(2, 5), dtype=torch.float32) == 0, causal_bias(2, 5) == 0):
         wrong(
             "right for a square and for one query, but wrong for 2 queries and 5 keys: "
@@ -147,10 +140,7 @@ def next_row(answer: Answer) -> None:
         wrong("the scores are not scaled: divide them by the square root of the head size, here √4")
     for size, name in ((6, "the width of x"), (7, "the length of the cache"), (8, "the number of tokens")):
         if same((products / math.sqrt(size)).softmax(-1) @ values):
-            wrong(
-                f"the scale is √{size}, {name}: "
-                "divide by the square root of the head size, the width of q and k"
-            )
+            wrong(f"the scale is √{size}, {name}: divide by the square root of the head size, the width of q and k")
     if same(values.sum(dim=0)):
         wrong("every token has weight 1: the softmax runs over the wrong dimension; it belongs to the keys")
     if same(products / 2 @ values):
@@ -158,9 +148,7 @@ def next_row(answer: Answer) -> None:
     if same(attention(query[-1:], values, keys)[0]):
         wrong("keys and values have changed places: the keys are scored, the values are summed")
     if same(output(values[-1:], keys[-1:])):
-        wrong(
-            "the new token's key and value have changed places: its key is new @ w_key, its value new @ w_value"
-        )
+        wrong("the new token's key and value have changed places: its key is new @ w_key, its value new @ w_value")
     if same(output(query[-1:], values[-1:])) or same(output(values[-1:], values[-1:])):
         wrong("the new token's key is made with another matrix: it is new @ w_key")
     if same(output(keys[-1:], keys[-1:])) or same(output(keys[-1:], query[-1:])):
@@ -206,14 +194,9 @@ def unpermute(answer: Answer) -> None:
         if p is cycle and torch.equal(result, layer(x)[p][p]):
             wrong("right for a swap, wrong for a 3-cycle: you applied p twice; undo it with its inverse")
         if any(torch.equal(result, layer(x).sort(dim=0, descending=down).values) for down in (False, True)):
-            wrong(
-                "it sorts the numbers, which loses what belonged together: "
-                "send back whole rows, by the inverse of p"
-            )
+            wrong("it sorts the numbers, which loses what belonged together: send back whole rows, by the inverse of p")
         if not all(any(torch.equal(row, other) for other in layer(x)) for row in result):
-            wrong(
-                "these are not the rows that the layer returned: give them back as they are, in another order"
-            )
+            wrong("these are not the rows that the layer returned: give them back as they are, in another order")
         wrong(f"for p = {p.tolist()} the rows are neither in the order of x nor in that of x[p]")
     if torch.equal(answer.tensor(lambda rows: rows.cumsum(0), x, cycle, shape=(4, 3)), x.cumsum(0)):
         wrong("a layer that sees order looks blind to it: return the answer to x[p], not the answer to x")
@@ -242,9 +225,7 @@ def failing_twin(answer: Answer) -> None:
             wrong(f"it returned {type(twin).__name__}: return a list of words")
         for word in twin:
             if not isinstance(word, str):
-                wrong(
-                    f"it returned a list with {shown(word)} in it: return a list of words, as tokens is one"
-                )
+                wrong(f"it returned a list with {shown(word)} in it: return a list of words, as tokens is one")
         if list(twin) == tokens:
             wrong(f"for “{sentence}” this is the same sentence: a twin has another order")
         if not twin or twin[-1] != tokens[-1]:
@@ -275,9 +256,7 @@ def expected_accuracy(answer: Answer) -> None:
         if same(0.5):
             wrong("one half is right for a neutral last token; here the last token may be a or b itself")
         if same(2 / length):
-            wrong(
-                "that counts the sentences that end in a or b; of the others it still gets half right by chance"
-            )
+            wrong("that counts the sentences that end in a or b; of the others it still gets half right by chance")
         if same(1 / length + (1 - 1 / length) / 2):
             wrong("either of the two can stand last, a or b: that is 2 of the places, not 1")
         if same(1.0):
@@ -287,16 +266,13 @@ def expected_accuracy(answer: Answer) -> None:
         if not same(2 / length + (1 - 2 / length) / 2) and abs(got - 0.5 - 1 / length) < 0.006:
             wrong(f"right to 2 digits for {length} tokens, {got:g}: don't round, and use Python floats")
         if length == 10 and not same(0.6):
-            wrong(
-                f"for 10 tokens it is not {got:.3f}: add the share that ends in a or b and half of the rest"
-            )
+            wrong(f"for 10 tokens it is not {got:.3f}: add the share that ends in a or b and half of the rest")
         if not same(2 / length + (1 - 2 / length) / 2):
             wrong(f"right for 10 tokens, wrong for {length}: let the length enter the formula")
 
 
 @exercise(
-    "Row m of a causal pass sees m + 1 tokens, the BOS token among them. "
-    "What is the weight of each if all are equal?",
+    "Row m of a causal pass sees m + 1 tokens, the BOS token among them. What is the weight of each if all are equal?",
     """Row 3 sees four tokens and gives each of them a quarter. The other way round: how many tokens does a row see
 that gives each of them 0.2, and which row is it?""",
     well_done="so a causal model can count without any encoding, if its first token differs from the rest.",
@@ -313,8 +289,7 @@ def position_from_share(answer: Answer) -> None:
             wrong("the sign is wrong: subtract 1 from the number of tokens, not the other way round")
         if position != 3 and got == position - 1 and 1 / share == position + 1:
             wrong(
-                f"right at first, and {got:g} at position {position}, "
-                f"since 1 // {share} is {1 // share}: divide with /"
+                f"right at first, and {got:g} at position {position}, since 1 // {share} is {1 // share}: divide with /"
             )
         if position != 3 and got in (position - 1, position + 1):
             wrong(

@@ -102,9 +102,7 @@ def attention_drawing() -> Live:
         arrow((8.3, y + 0.4), (9.2, y + 0.4))
         words(11.3, y + 0.4, "×")
         box(11.6, y, f"value {row}", VALUE)
-        panel.plot(
-            [1.15 + 0.3 * (row == 2), 1.15 + 0.3 * (row == 2), 12.45], [y, y - 0.45, y - 0.45], color=VALUE
-        )
+        panel.plot([1.15 + 0.3 * (row == 2), 1.15 + 0.3 * (row == 2), 12.45], [y, y - 0.45, y - 0.45], color=VALUE)
         arrow((12.45, y - 0.47), (12.45, y), VALUE)
         arrow((13.3, y + 0.4), (14.2, 4.9 - 0.5 * row), VALUE, 12 * weight)
     box(3.6, 0.2, "query 2", QUERY)
@@ -243,9 +241,7 @@ def layers_and_mask(sentence: widgets.Text | None = None) -> Live:
 
         shares = {}
         for layer in range(1, layers + 1):
-            before, after = (
-                residual_attention(rows, layer, causal=mask == "causal") for rows in (x, x[order])
-            )
+            before, after = (residual_attention(rows, layer, causal=mask == "causal") for rows in (x, x[order]))
             shares |= {(layer, n): share for n, share in enumerate(_moved(before[order], after).tolist())}
         for (layer, n), number in numbers.items():
             share = shares.get((layer, n))
@@ -255,9 +251,7 @@ def layers_and_mask(sentence: widgets.Text | None = None) -> Live:
         discs.set_sizes([400 * share if share > 1e-9 else 0 for share in shares.values()])
         discs.set_color([QUERY if n == len(x) - 1 else GREY for _, n in shares])
         swapped = " and ".join(f"“{short(tokens[n])}”" for n, place in enumerate(order) if n != place)
-        title.set_text(
-            f"{swapped} have changed places. How far has each word's state moved? (share of its length)"
-        )
+        title.set_text(f"{swapped} have changed places. How far has each word's state moved? (share of its length)")
 
     return Live(
         figure,
@@ -283,9 +277,9 @@ def norms_by_position(causal: Tensor, bidirectional: Tensor) -> Live:
     seen = range(1, len(causal) + 1)
     moving = {
         "causal": panel.loglog(seen, causal.numpy(), color="black", label="causal")[0],
-        "bidirectional": panel.loglog(
-            seen, bidirectional.numpy(), color=GREY, linestyle="--", label="without a mask"
-        )[0],
+        "bidirectional": panel.loglog(seen, bidirectional.numpy(), color=GREY, linestyle="--", label="without a mask")[
+            0
+        ],
     }
     panel.set_xlabel("tokens that a causal row sees, m + 1")
     panel.set_ylabel("length of the output")

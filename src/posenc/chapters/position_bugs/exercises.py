@@ -79,10 +79,7 @@ def steps_apart(answer: Answer) -> None:
         )
     shifted = _Toy(constant=5.0)
     if abs(answer.number(shifted.whole, shifted.step, tokens)) > 1e-9:
-        wrong(
-            "logits that differ by one constant give the same probabilities: "
-            "compare log_softmax of both, not logits"
-        )
+        wrong("logits that differ by one constant give the same probabilities: compare log_softmax of both, not logits")
     for toy in (_Toy(0.02), _Toy(0.3, only=4), _Toy(-0.05)):
         off = _apart(toy, tokens, log)
         got = answer.number(toy.whole, toy.step, tokens)
@@ -91,8 +88,7 @@ def steps_apart(answer: Answer) -> None:
         same = partial(math.isclose, got, rel_tol=1e-6)
         if got == 0:
             wrong(
-                "the runs differ and it says 0: "
-                "the likeliest token may stay the same, so compare all log-probabilities"
+                "the runs differ and it says 0: the likeliest token may stay the same, so compare all log-probabilities"
             )
         if same(off.max().item()) or same(-off.min().item()):
             wrong("a difference may have either sign: take abs() before the maximum")
@@ -101,9 +97,7 @@ def steps_apart(answer: Answer) -> None:
         if same(off.abs().mean().item()):
             wrong("that is the mean: one wrong token in a thousand would vanish in it; take the maximum")
         if same(_apart(toy, tokens, partial(torch.softmax, dim=-1)).abs().max().item()):
-            wrong(
-                "it compares probabilities: those of rare tokens are too small to differ; take their logarithms"
-            )
+            wrong("it compares probabilities: those of rare tokens are too small to differ; take their logarithms")
         wrong(f"it gives {got:.4g}, and the largest difference of a log-probability is {off.abs().max():.4g}")
 
 
@@ -137,15 +131,9 @@ def positions_from_mask(answer: Answer) -> None:
         if torch.equal(got[real], (real.cumsum(dim=0) - 1)[real]):
             wrong("it counts down the columns: a row is one text, so add up along dim=1")
         if torch.equal(got[real], wanted[real]):
-            wrong(
-                "real tokens are right; "
-                f"the padding has {got[~real].min()} to {got[~real].max()} and is to have 0"
-            )
+            wrong(f"real tokens are right; the padding has {got[~real].min()} to {got[~real].max()} and is to have 0")
         if torch.equal(got, (torch.arange(real.shape[1]) - (~real).sum(dim=1, keepdim=True)).clamp(min=0)):
-            wrong(
-                "padding may stand at the end, too: "
-                "count the real tokens before each, not the padding of the row"
-            )
+            wrong("padding may stand at the end, too: count the real tokens before each, not the padding of the row")
         wrong(f"for {rows} it gives {got.tolist()} and should give {wanted.tolist()}")
 
 
@@ -169,9 +157,7 @@ def layout_of(answer: Answer) -> None:
     ):
         said = {}
         for layout in ("interleaved", "half_split"):
-            rotate = Convention(
-                head_dim, layout, rotary_dim, base=100.0, direction=direction, offset=offset
-            ).rotate
+            rotate = Convention(head_dim, layout, rotary_dim, base=100.0, direction=direction, offset=offset).rotate
             said[layout] = answer(rotate, head_dim)
             if said[layout] not in ("interleaved", "half_split"):
                 wrong(f'it returned {shown(said[layout])}: return "interleaved" or "half_split"')
@@ -186,13 +172,11 @@ def layout_of(answer: Answer) -> None:
             )
         if rotary_dim < head_dim:
             wrong(
-                f"wrong where {rotary_dim} of {head_dim} dimensions are turned: "
-                "the halves are those of the turned part"
+                f"wrong where {rotary_dim} of {head_dim} dimensions are turned: the halves are those of the turned part"
             )
         if offset:
             wrong(
-                "wrong where position 0 is turned too: "
-                "don't compare with position 0, look at the zeros of one result"
+                "wrong where position 0 is turned too: don't compare with position 0, look at the zeros of one result"
             )
         wrong(
             f"both layouts are called {said['interleaved']}: "

@@ -138,10 +138,7 @@ def matrices() -> Live:
     """R(p) of the rotation that the weights know, of a port's, and the port's name."""
     size = 16
     right = Convention(size)
-    ports = {
-        name: Convention(size, **changes).rotate if changes else _mixed_table
-        for name, changes in _PORTS.items()
-    }
+    ports = {name: Convention(size, **changes).rotate if changes else _mixed_table for name, changes in _PORTS.items()}
     names = {name: repr(convention(rotate, size)) for name, rotate in ports.items()}
     units = torch.eye(size)[:, None, None]  # (B, H, T, d)
     figure = canvas(8, 4.4)
@@ -236,9 +233,7 @@ def bases(powers: Tensor, losses: Mapping[int, Tensor], *, trained: float = 4.0,
     )
 
 
-def gap(
-    lengths: Sequence[int], chances: Mapping[str, Tensor], names: Mapping[str, str], *, text: int = 0
-) -> Live:
+def gap(lengths: Sequence[int], chances: Mapping[str, Tensor], names: Mapping[str, str], *, text: int = 0) -> Live:
     """The next character after a prompt, read as a whole and decoded with a cache.
 
     Args:
@@ -249,17 +244,13 @@ def gap(
         text: the one whose probabilities are shown.
     """
     right, *mistakes = chances
-    gaps = {
-        name: (chances[name] - chances[right]).abs().amax(dim=-1) for name in mistakes
-    }  # (prompts, texts)
+    gaps = {name: (chances[name] - chances[right]).abs().amax(dim=-1) for name in mistakes}  # (prompts, texts)
     figure = canvas(8, 3.4)
     curve, bars = figure.subplots(1, 2, width_ratios=[1.25, 1])
     top = max(line[:, text].max().item() for line in gaps.values())
     curve.set(xlim=(lengths[0], lengths[-1]), ylim=(0, 1.2 * top))
     curve.set(xlabel="length of the prompt (characters)", ylabel="gap (nats)")
-    (mean,) = curve.plot(
-        [], [], color=TURNED, linewidth=2, label=f"mean of {gaps[mistakes[0]].shape[1]} texts"
-    )
+    (mean,) = curve.plot([], [], color=TURNED, linewidth=2, label=f"mean of {gaps[mistakes[0]].shape[1]} texts")
     (one,) = curve.plot([], [], color=TURNED, linewidth=1, alpha=0.35, label="one text")
     (here,) = curve.plot([], [], "o", color="black")
     curve.legend(loc="upper left", ncols=2)
@@ -337,9 +328,7 @@ def padding() -> Live:
                     bbox={"boxstyle": "square"},
                 )
             )
-            numbers.append(
-                panel.text(column + 0.8, row + 0.42, " ", ha="center", va="center", color=POSITION)
-            )
+            numbers.append(panel.text(column + 0.8, row + 0.42, " ", ha="center", va="center", color=POSITION))
     panel.text(7.0, 0, "the long text", va="center")
     panel.text(7.0, 1, "the short text", va="center")
     panel.text(7.0, 0.42, "positions", va="center", color=POSITION)
@@ -355,15 +344,11 @@ def padding() -> Live:
                 square, number = squares[row * width + column], numbers[row * width + column]
                 square.set_text(f"{word:^3}")
                 square.set_color("black" if own else GREY)
-                square.get_bbox_patch().set(
-                    facecolor="white" if own else PALE, edgecolor="black" if own else GREY
-                )
+                square.get_bbox_patch().set(facecolor="white" if own else PALE, edgecolor="black" if own else GREY)
                 number.set_text(str(place))
                 number.set_alpha(1.0 if own else 0.35)
         first, last = ((0, length - 1), (pad, width - 1))[counted == _COUNTED[0]]
-        said.set_text(
-            f"short text: its last token at {last}, its first at {first}, so they are {last - first} apart"
-        )
+        said.set_text(f"short text: its last token at {last}, its first at {first}, so they are {last - first} apart")
 
     return Live(
         figure,

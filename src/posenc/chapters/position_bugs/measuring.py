@@ -82,15 +82,12 @@ def second_text_costs(port: Port, passages: Tensor, *, masked: bool, reset: bool
     documents = (torch.arange(128) // 64).expand(len(first), -1)
     packed = port.packed(torch.cat([first, second[:, :-1]], dim=1), documents, masked=masked, reset=reset)
     together, alone = (
-        F.cross_entropy(logits.transpose(1, 2), second[:, 1:])
-        for logits in (packed[:, 64:], port(second[:, :-1])[0])
+        F.cross_entropy(logits.transpose(1, 2), second[:, 1:]) for logits in (packed[:, 64:], port(second[:, :-1])[0])
     )
     return together - alone
 
 
-def streamed_loss(
-    port: Port, passages: Tensor, shrink: Callable[[Cache, int], Cache], *, window: int = 64
-) -> float:
+def streamed_loss(port: Port, passages: Tensor, shrink: Callable[[Cache, int], Cache], *, window: int = 64) -> float:
     """Nats a character of passages that are decoded with a cache of this many tokens, from 2 · window on.
 
     Args:

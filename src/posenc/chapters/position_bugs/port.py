@@ -137,9 +137,7 @@ class Port:
     def evict(self, cache: Cache, n: int, *, sinks: int = 0) -> Cache:
         """The cache without its n oldest tokens; the first so many sinks stay in any case."""
         kept = torch.cat([torch.arange(sinks), torch.arange(sinks + n, len(cache))])
-        return Cache(
-            tuple((key[..., kept, :], value[..., kept, :]) for key, value in cache.layers), cache.seen
-        )
+        return Cache(tuple((key[..., kept, :], value[..., kept, :]) for key, value in cache.layers), cache.seen)
 
     def padded(self, tokens: Tensor, real: Tensor) -> Tensor:
         """Logits of rows that are padded on the left; real (B, T) is True at their own tokens."""
@@ -151,9 +149,7 @@ class Port:
         visible = visible | torch.eye(length, dtype=torch.bool)  # a row that sees nothing would be NaN
         return self(tokens, positions=positions, visible=visible)[0]
 
-    def packed(
-        self, tokens: Tensor, documents: Tensor, *, masked: bool = True, reset: bool | None = None
-    ) -> Tensor:
+    def packed(self, tokens: Tensor, documents: Tensor, *, masked: bool = True, reset: bool | None = None) -> Tensor:
         """Logits of rows that hold several texts; documents (B, T) says which text a token is of."""
         reset = self.mistake != "packing not reset" if reset is None else reset
         length = tokens.shape[1]

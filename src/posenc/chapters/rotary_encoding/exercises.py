@@ -29,10 +29,7 @@ def turn(answer: Answer) -> None:
         if torch.allclose(got, _turned(v, angle), rtol=0, atol=1e-12):
             continue
         if same(_turned(v, angle)):
-            wrong(
-                "right to six digits: the cosine is rounded to float32 on the way; "
-                "math.cos and math.sin keep all"
-            )
+            wrong("right to six digits: the cosine is rounded to float32 on the way; math.cos and math.sin keep all")
         if same(_turned(v, -angle)):
             wrong("right length, wrong way round: you turned by -angle. Look at the sign of sin")
         if same(_turned(v, math.radians(angle))):
@@ -46,16 +43,12 @@ def turn(answer: Answer) -> None:
         cos, sin = math.cos(angle), math.sin(angle)
         first = cos * v[0] - sin * v[1]
         if same(torch.stack([first, sin * first + cos * v[1]])):
-            wrong(
-                "the second line used the first number after its turn: keep both as they were until the end"
-            )
+            wrong("the second line used the first number after its turn: keep both as they were until the end")
         if same(torch.stack([cos * v[0] + sin * v[1], sin * v[0] + cos * v[1]])):
             wrong("one of the two sines needs a minus: (0, 1) goes to (-sin, cos)")
         length = f"; the length went from {v.norm():.2f} to {got.norm():.2f}, and a turn keeps it"
         kept = torch.isclose(got.norm(), v.norm(), atol=1e-6)
-        wrong(
-            f"{vector} by {angle} radians is not {[round(x, 2) for x in got.tolist()]}{'' if kept else length}"
-        )
+        wrong(f"{vector} by {angle} radians is not {[round(x, 2) for x in got.tolist()]}{'' if kept else length}")
 
 
 def _turned(v: Tensor, angle: float) -> Tensor:
@@ -88,9 +81,7 @@ def rotary(answer: Answer) -> None:
         if torch.equal(*results.values()):
             wrong("the base is not used: results for 10000 and 50 are the same")
         if not torch.allclose(got[:, 1], x[:, 1], rtol=0, atol=1e-4):
-            wrong(
-                f"the token at position 0 has changed, where the angle is 0: {difference(got[:, 1], x[:, 1])}"
-            )
+            wrong(f"the token at position 0 has changed, where the angle is 0: {difference(got[:, 1], x[:, 1])}")
         if not torch.allclose(got.norm(dim=-1), x.norm(dim=-1), atol=1e-4):
             wrong("the lengths have changed: a turn has sin twice, with both signs")
         ratio, speed = _pairs(got) / _pairs(x), base ** (-torch.arange(4) / 4)
@@ -102,9 +93,7 @@ def rotary(answer: Answer) -> None:
             f"and p·base^(-2i/d) is {positions[token] * speed[pair]:.4g} there"
         )
     far = torch.tensor([1_000_000, 1_000_257, 0, 131_071])
-    if not torch.allclose(
-        answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6
-    ):
+    if not torch.allclose(answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6):
         wrong(
             "right near 0, wrong at position 1,000,000: "
             "the angles have too few digits; compute exponents and angles in torch.float64"
@@ -190,8 +179,7 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
     ),
     (
         _in_place,
-        "the seconds are turned with firsts that have been turned already: "
-        "keep both as they were until the end",
+        "the seconds are turned with firsts that have been turned already: keep both as they were until the end",
     ),
     (
         lambda x, p, base: _rotary(x, p + 1, base),
@@ -206,9 +194,7 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
         "the positions are taken along the first axis, the heads: tokens stand on the axis before the last",
     ),
     (
-        lambda x, p, base: (
-            x + _rotary(torch.tensor([1.0, 0.0], dtype=x.dtype).repeat(x.shape[-1] // 2), p, base)
-        ),
+        lambda x, p, base: x + _rotary(torch.tensor([1.0, 0.0], dtype=x.dtype).repeat(x.shape[-1] // 2), p, base),
         "it adds cosines and sines: multiply, pair by pair",
     ),
 ]
@@ -269,12 +255,8 @@ def break_decay(answer: Answer) -> None:
         query, key = both = answer.tensor(head_dim, shape=(2, head_dim))
         lengths = both.norm(dim=1).tolist()
         if max(abs(length - 1) for length in lengths) > 1e-6:
-            wrong(
-                f"query and key have the lengths {lengths[0]:.3g} and {lengths[1]:.3g}: divide each by its own"
-            )
-        scores, ahead = (
-            rotate(query.expand(65, -1), angles(way * distances, head_dim)) @ key for way in (1, -1)
-        )
+            wrong(f"query and key have the lengths {lengths[0]:.3g} and {lengths[1]:.3g}: divide each by its own")
+        scores, ahead = (rotate(query.expand(65, -1), angles(way * distances, head_dim)) @ key for way in (1, -1))
         steps, rise = scores.diff(), (scores[-1] - scores[0]).item()
         rises = steps > 1e-12
         if rises.all() and rise >= 1:
@@ -309,9 +291,7 @@ def break_decay(answer: Answer) -> None:
 )
 def half_split_weight(answer: Answer) -> None:
     heads, head_dim, width = 3, 8, 24
-    weight = torch.randn(
-        heads * head_dim, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64
-    )
+    weight = torch.randn(heads * head_dim, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     got = answer.tensor(weight, head_dim, shape=weight.shape)
     if torch.equal(got, to_half_split(weight, head_dim, dim=0)):
         return
@@ -323,9 +303,7 @@ def half_split_weight(answer: Answer) -> None:
         wrong("that is the way back, from half-split to interleaved")
     if torch.equal(got, to_half_split(weight, heads * head_dim, dim=0)):
         wrong("rows of different heads are mixed: reorder within each head of head_dim rows")
-    if torch.equal(
-        got, to_half_split(weight, head_dim, dim=0).unflatten(0, (heads, 2, -1)).flip(1).flatten(0, 2)
-    ):
+    if torch.equal(got, to_half_split(weight, head_dim, dim=0).unflatten(0, (heads, 2, -1)).flip(1).flatten(0, 2)):
         wrong("seconds come first: the first half holds the even dimensions; the pairs turn the other way")
     if not torch.equal(got.sort(dim=0).values, weight.sort(dim=0).values):
         wrong("these are not the rows of the weight in another order")
@@ -363,9 +341,7 @@ def move_keys(answer: Answer) -> None:
             wrong("the keys are turned a second time, by their new positions: the old turn is still on them")
         if same(turned(-along)):
             wrong("the new positions are taken off; what has to go is the turn of the dropped tokens")
-        wrong(
-            f"with {dropped} dropped, these are not the keys at positions 0, 1, 2, … ({difference(got, wanted)})"
-        )
+        wrong(f"with {dropped} dropped, these are not the keys at positions 0, 1, 2, … ({difference(got, wanted)})")
 
 
 @exercise(
@@ -389,9 +365,7 @@ def cached_position(answer: Answer) -> None:
         if got == position + 1:
             wrong(f"{got:.0f} for the key at {position}: positions count from 0")
         if position and got == position - 1 and not rounded:
-            wrong(
-                f"{got:.0f} for the key at {position}: row 0 has to be the turn of position 0, so count from 0"
-            )
+            wrong(f"{got:.0f} for the key at {position}: row 0 has to be the turn of position 0, so count from 0")
         if got == -position or got == length - position:
             wrong(f"{got:.0f} for the key at {position}: the turn is counted the wrong way round")
         if position > 6 and abs(got - position % (2 * math.pi)) <= 1:
@@ -402,8 +376,7 @@ def cached_position(answer: Answer) -> None:
                 "alone is too rough, and no pair agrees to the last digit; take the nearest over all pairs"
             )
         wrong(
-            f"{got:g} for the key at {position}: "
-            f"which of the {length} turns of the key is nearest to the cached one?"
+            f"{got:g} for the key at {position}: which of the {length} turns of the key is nearest to the cached one?"
         )
 
 
@@ -438,18 +411,13 @@ def tables(answer: Answer) -> None:
                     "keep them as integers until they are multiplied"
                 )
             if near(torch.arange(length)[:, None] * speed.to(low).double(), 0.01):
-                wrong(
-                    "the speeds are still rounded to bfloat16, and a position of 4000 makes the rounding large"
-                )
+                wrong("the speeds are still rounded to bfloat16, and a position of 4000 makes the rounding large")
             if near(exact.to(low).double(), 0.01):
                 wrong("the angles are rounded to bfloat16 before cos and sin: cast their results instead")
             if near((torch.arange(length).to(low)[:, None] * speed.to(low)).double(), 0.5):
                 wrong("the angles are computed in bfloat16: use float64, and cast cos and sin at the end")
         elif near(exact, 2e-3):
-            wrong(
-                "right for bfloat16; for a float32 model the angles need more than float32: "
-                "compute them in float64"
-            )
+            wrong("right for bfloat16; for a float32 model the angles need more than float32: compute them in float64")
         wrong(
             "the table is off by more than rounding its numbers explains: it should hold cos and sin "
             f"of p·10000^(-2i/d), and in {dtype} {difference(got, torch.stack([exact.cos(), exact.sin()]))}"

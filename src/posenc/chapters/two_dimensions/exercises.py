@@ -12,8 +12,7 @@ from posenc.lesson.exercises import Answer, difference, exercise, wrong
 
 
 @exercise(
-    "Count the patch's number first: "
-    "width·row + column. Then take `back` off, and ask which patch has that number.",
+    "Count the patch's number first: width·row + column. Then take `back` off, and ask which patch has that number.",
     "A number tells its row by a division without remainder, and its column by the remainder.",
     """Both work on whole tensors. Rows and columns apart, and together again:
 >>> row, column = torch.tensor([[4, 0], [5, 1]]).unbind(-1)
@@ -45,13 +44,9 @@ def standing_back(answer: Answer) -> None:
         if is_(row - back // width, column - back % width):
             wrong("it forgets the wrap: where the column falls below 0, one row more is used up")
         if is_(row - back // width, (column - back) % width):
-            wrong(
-                "the column wraps and the row does not: where the column falls below 0, one row more is used up"
-            )
+            wrong("the column wraps and the row does not: where the column falls below 0, one row more is used up")
         if is_(*_patch((width + 1) * row + column - back, width + 1)):
-            wrong(
-                "it counts width + 1 patches a row: the columns go from 0 to width - 1, and that makes width"
-            )
+            wrong("it counts width + 1 patches a row: the columns go from 0 to width - 1, and that makes width")
         here = (got != torch.stack(right, dim=-1)).any(-1).nonzero()[0].item()
         wrong(
             f"{back} back from {places[here].tolist()} in rows of {width} is not {got[here].tolist()}: "
@@ -93,13 +88,10 @@ def axial_angles(answer: Answer) -> None:
             )
         if same(torch.cat([row[:, None] * speeds[:4], column[:, None] * speeds[:4]], dim=-1)):
             wrong(
-                "the pairs slow down too little: "
-                "a half has head_dim / 2 dimensions, so pair i has base^(-4i/head_dim)"
+                "the pairs slow down too little: a half has head_dim / 2 dimensions, so pair i has base^(-4i/head_dim)"
             )
         if same(right.unflatten(-1, (2, -1)).mT.flatten(-2)):
-            wrong(
-                "rows and columns take turns: that is a layout too, but here the first half belongs to the row"
-            )
+            wrong("rows and columns take turns: that is a layout too, but here the first half belongs to the row")
         if same((row + column)[:, None] * speeds):
             wrong("every pair turns with row + column: (0, 1) and (1, 0) then are one place")
         if torch.allclose(got, got[:, :1].expand_as(got)) or same(right / right[-1] * got[-1]):
@@ -152,8 +144,7 @@ def second_difference(answer: Answer) -> None:
 
 @exercise(
     "Going one wavelength in its direction, the pair makes a whole turn: 2π.",
-    "A step of one row is a step of cos(direction) in the direction; "
-    "a step of one column is one of sin(direction).",
+    "A step of one row is a step of cos(direction) in the direction; a step of one column is one of sin(direction).",
     "Try the ends. With direction 0 and wavelength 8, "
     "eight rows are a whole turn, and columns turn nothing; with direction π/2 it is the other way round.",
     well_done="two numbers a pair are all that mixed angles need.",
@@ -183,18 +174,14 @@ def pair_steps(answer: Answer) -> None:
         degrees = torch.tensor([math.cos(small), math.sin(small)], dtype=torch.float64)
         if same(2 * math.pi / wavelength * degrees):
             wrong("the direction is taken for degrees: it is in radians already")
-        wrong(
-            f"direction {direction:.2f}, wavelength {wavelength:g} is not {_rounded(got)}: "
-            f"{difference(got, right)}"
-        )
+        wrong(f"direction {direction:.2f}, wavelength {wavelength:g} is not {_rounded(got)}: {difference(got, right)}")
 
 
 @exercise(
     "Write the three parts apart, each of shape (tokens, 3), and put them together with torch.cat.",
     "In the image, time stays at the coordinate that a next token of text would have had. "
     "Rows and columns start there.",
-    "How many coordinates does an image use up? Its longer side. "
-    "The text goes on at the largest coordinate + 1.",
+    "How many coordinates does an image use up? Its longer side. The text goes on at the largest coordinate + 1.",
     """The rows and the columns of a grid:
 >>> from posenc.axes import grid
 >>> grid(2, 2, start=(7, 7)).tolist()
@@ -203,9 +190,7 @@ def pair_steps(answer: Answer) -> None:
 )
 def places_in_text(answer: Answer) -> None:
     for before, rows, columns, after in ((3, 2, 4, 3), (4, 5, 2, 2), (0, 3, 3, 1), (2, 1, 1, 2)):
-        got = answer.tensor(
-            before, rows, columns, after, shape=(before + rows * columns + after, 3), dtype=torch.int64
-        )
+        got = answer.tensor(before, rows, columns, after, shape=(before + rows * columns + after, 3), dtype=torch.int64)
         right = text_and_images(before, (rows, columns), after)
         if torch.equal(got, right):
             continue
@@ -218,19 +203,12 @@ def places_in_text(answer: Answer) -> None:
         patches = grid(rows, columns, start=(before, before))
         if not torch.equal(image, right[before : before + rows * columns]):
             if torch.equal(image[:, 1:], patches - before) and before:
-                wrong(
-                    "the image's rows and columns start at 0: "
-                    "they start where the text stopped, as its time does"
-                )
+                wrong("the image's rows and columns start at 0: they start where the text stopped, as its time does")
             if torch.equal(image[:, [2, 1]], patches):
                 wrong("row and column have changed places: the three are (time, row, column)")
             if torch.equal(image[:, 1:], patches):
-                wrong(
-                    "the time of the image: it stands still, at the coordinate after the last token before it"
-                )
-            r, c = divmod(
-                (image != right[before : before + rows * columns]).any(-1).nonzero()[0].item(), columns
-            )
+                wrong("the time of the image: it stands still, at the coordinate after the last token before it")
+            r, c = divmod((image != right[before : before + rows * columns]).any(-1).nonzero()[0].item(), columns)
             wrong(
                 f"the image, {rows} × {columns} after {before} tokens: "
                 f"patch ({r}, {c}) is at {image[r * columns + c].tolist()}, "
@@ -245,8 +223,7 @@ def places_in_text(answer: Answer) -> None:
             wrong("the text goes on at the largest coordinate of the image, which is taken: add 1")
         if went_on in (before + rows, before + columns):
             wrong(
-                "the text goes on after one side of the image: "
-                "the longer one counts, else a coordinate is used twice"
+                "the text goes on after one side of the image: the longer one counts, else a coordinate is used twice"
             )
         wrong(
             f"the text goes on at {went_on}, "
@@ -270,9 +247,7 @@ def next_coordinate(answer: Answer) -> None:
         if got == tokens:
             wrong("that is the number of tokens: an image has more patches than it uses up coordinates")
         if got == tokens - patches:
-            wrong(
-                "the images' patches are taken off, and their coordinates are missing: add the longer sides"
-            )
+            wrong("the images' patches are taken off, and their coordinates are missing: add the longer sides")
         if got == tokens + sides:
             wrong("the longer sides are added, but the patches still count as tokens: take them off")
         if got == sides - patches:
@@ -284,6 +259,5 @@ def next_coordinate(answer: Answer) -> None:
         if images and got in (tokens + max(images[i]) - math.prod(images[i]) for i in (0, -1)):
             wrong("only one of the images is counted")
         wrong(
-            f"{tokens} tokens with the images {images} lead to {got:g}: "
-            "tokens, less the patches, plus the longer sides"
+            f"{tokens} tokens with the images {images} lead to {got:g}: tokens, less the patches, plus the longer sides"
         )

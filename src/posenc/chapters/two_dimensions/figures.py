@@ -194,9 +194,7 @@ def two_wishes() -> Live:
     moving = {}
     for name, left in (("wanted", 0.07), ("axial", 0.54)):
         panel = figure.add_axes((left, 0.13, 0.33, 0.33 * 8 / 3.6))
-        panel.set(
-            aspect="equal", xticks=range(-4, 5, 2), yticks=range(-4, 5, 2), xlabel="columns to the right"
-        )
+        panel.set(aspect="equal", xticks=range(-4, 5, 2), yticks=range(-4, 5, 2), xlabel="columns to the right")
         panel.set_ylabel("rows down", labelpad=1)
         moving[name] = panel.imshow(np.zeros((size, size)), cmap=MAGNITUDE, vmin=0, vmax=1, extent=extent)
         for corner in range(4):

@@ -15,9 +15,7 @@ def standing_back(places, back, width):
 
 def axial_angles(places, head_dim, base):
     row, column = places.unbind(-1)
-    return torch.cat(
-        [angles(row, head_dim // 2, base=base), angles(column, head_dim // 2, base=base)], dim=-1
-    )
+    return torch.cat([angles(row, head_dim // 2, base=base), angles(column, head_dim // 2, base=base)], dim=-1)
 
 
 def second_difference(scores):

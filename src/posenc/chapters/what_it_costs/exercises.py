@@ -13,8 +13,7 @@ from posenc.timing import Traffic
 
 
 @exercise(
-    "There are five operations: two multiplications, a minus, a cat and a sum. "
-    "Write down each on a line of its own.",
+    "There are five operations: two multiplications, a minus, a cat and a sum. Write down each on a line of its own.",
     "With n numbers in x and t in a table: x * cos reads n + t and writes n. The minus touches half of x.",
     "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: "
     "the five operations read 4, 1, 2, 4 and 4 numbers. What does each write?",
@@ -33,9 +32,7 @@ def rotation_bytes(answer: Answer) -> None:
         if same((10 * n + 2 * t) / itemsize):
             wrong("that counts numbers, not bytes: each has itemsize bytes")
         if same(2 * n + 2 * t) or same(2 * n):
-            wrong(
-                "that reads x once and writes the result once: eager torch does so in each of five operations"
-            )
+            wrong("that reads x once and writes the result once: eager torch does so in each of five operations")
         if same(12 * n) and heads > 1:
             wrong("cos and sin are read where they stand, T·d numbers each, however many heads they serve")
         if same(10 * n):
@@ -102,8 +99,7 @@ def faster(answer: Answer) -> None:
 
 @exercise(
     "Start on paper: which mistakes does the listing make when its kernel's first call compiles for a second?",
-    "One pair of readings for each call, "
-    "the flush before the first of the pair, and the wait after the last pair.",
+    "One pair of readings for each call, the flush before the first of the pair, and the wait after the last pair.",
     """A median does not mind one interruption:
 >>> times = torch.tensor([40.0, 40.0, 1040.0, 40.0, 40.0])
 >>> times.mean().item(), times.median().item()
@@ -134,14 +130,10 @@ def time_kernel(answer: Answer) -> None:
         wrong(f"it reads {1e6 * got:.3g} µs off a kernel of 40 µs")
     got = read(warm=20e-6)
     if not near(got, 40e-6):
-        wrong(
-            f"it reads {1e6 * got:.3g} µs, since the data were still in the cache: flush it before each call"
-        )
+        wrong(f"it reads {1e6 * got:.3g} µs, since the data were still in the cache: flush it before each call")
     got = read(compiling=1.0, slow_calls=3)
     if not near(got, 40e-6):
-        wrong(
-            f"it reads {1e6 * got:.3g} µs, since the first calls are in it: leave out at least three of them"
-        )
+        wrong(f"it reads {1e6 * got:.3g} µs, since the first calls are in it: leave out at least three of them")
     got = read(every=10, delay=1e-3)
     if not near(got, 40e-6):
         wrong(
@@ -205,14 +197,9 @@ def decode_step(answer: Answer) -> None:
             everything = torch.cat([cache, key[:, None]], dim=1)
             for start in {0, position - n}:
                 if cached(rotate(everything, angles(torch.arange(start, start + n + 1), d))):
-                    wrong(
-                        "it rotates the whole cache, whose keys are rotated already: rotate the new key alone"
-                    )
+                    wrong("it rotates the whole cache, whose keys are rotated already: rotate the new key alone")
             if position != n and cached(cache, turned(key, n)):
-                wrong(
-                    "the length of the cache is not the position: "
-                    "the start may have been dropped; use `position`"
-                )
+                wrong("the length of the cache is not the position: the start may have been dropped; use `position`")
             if cached(cache, turned(key, position + 1)):
                 wrong("the new key is turned to position + 1: it stands at `position`")
             kept = torch.allclose(got["cache"][:, :n], cache)
@@ -221,9 +208,7 @@ def decode_step(answer: Answer) -> None:
                 f"{'stayed, and the last is not the key turned by its position' if kept else 'changed, and are to stay'}"
             )
         if torch.allclose(got["scores"], scores(right, query[:, None]), rtol=0, atol=1e-9):
-            wrong(
-                "the keys are turned and the query is not, or to position 0: it stands where the new key stands"
-            )
+            wrong("the keys are turned and the query is not, or to position 0: it stands where the new key stands")
         expected = scores(right, turned(query, position))
         if torch.allclose(got["scores"], expected * math.sqrt(d), rtol=0, atol=1e-9):
             wrong("the scores lack the division by √d")

@@ -35,19 +35,14 @@ def rotary_share() -> Live:
         found = shares(2**new, way, 1e-6 * launch)
         ends = [100 * share for share in found.values()]
         bars.set_verts(
-            [
-                [(0, row - 0.3), (end, row - 0.3), (end, row + 0.3), (0, row + 0.3)]
-                for row, end in enumerate(ends)
-            ]
+            [[(0, row - 0.3), (end, row - 0.3), (end, row + 0.3), (0, row + 0.3)] for row, end in enumerate(ends)]
         )
         for text, end in zip(numbers.values(), ends):
             text.set_position((end + 0.5, text.get_position()[1]))
             text.set_text(f"{end:.3f}%" if end < 0.1 else f"{end:.1f}%")
         host, device = (1e6 * each for each in times(layer(2**new, way), 1e-6 * launch))
         tokens = "1 new token" if new == 0 else f"{2**new:,} new tokens"
-        readout.set_text(
-            f"{tokens} of a text of {TEXT:,}: the host needs {host:,.0f} µs, the device {device:,.0f}"
-        )
+        readout.set_text(f"{tokens} of a text of {TEXT:,}: the host needs {host:,.0f} µs, the device {device:,.0f}")
 
     return Live(
         figure,
@@ -95,9 +90,7 @@ def roofline(*, bytes_per_second: float = 25e9, flops: float = 100e9) -> Live:
     """
     powers, sizes = range(3, 17), (32, 64, 128, 256)
     intensity = {
-        (power, d): {
-            name: work / count_bytes(fn).bytes for name, (fn, work) in operations(2**power, d).items()
-        }
+        (power, d): {name: work / count_bytes(fn).bytes for name, (fn, work) in operations(2**power, d).items()}
         for power in powers
         for d in sizes
     }
@@ -241,9 +234,7 @@ def timeline() -> Live:
     }
     read = axes.add_collection(LineCollection([], colors=KEY, linewidths=4))
     readout = axes.set_title(" ", loc="left")
-    for x, (name, colour) in zip(
-        (330, 372, 414), (("launch", VALUE), ("kernel", TURNED), ("flush", "#BBBBBB"))
-    ):
+    for x, (name, colour) in zip((330, 372, 414), (("launch", VALUE), ("kernel", TURNED), ("flush", "#BBBBBB"))):
         axes.plot([x], [2.55], "s", color=colour, markersize=7)
         axes.text(x + 5, 2.55, name, va="center")
 
@@ -311,9 +302,7 @@ def rotated_in_a_step() -> Live:
             shift = 0.75 if name == "before" else 1.35
             moving[f"{name}, its name"].set_position((1.4 * lengths[power], shift * moved[name][power]))
         times = moved["after"][power] / moved["before"][power]
-        moving["readout"].set_text(
-            f"{lengths[power]:,} in the cache: after it, {times:,.0f} times the bytes of before"
-        )
+        moving["readout"].set_text(f"{lengths[power]:,} in the cache: after it, {times:,.0f} times the bytes of before")
 
     return Live(
         figure,
@@ -339,9 +328,7 @@ def call_by_call(times: Sequence[float], sizes: Sequence[int], speeds: Sequence[
     values = torch.tensor(times, dtype=torch.float64)
     later = values[1:]
     calls.set_yscale("log")
-    (dots,) = calls.plot(
-        range(len(times)), (1e6 * values).tolist(), "o", color=TURNED, markersize=3, label="a call"
-    )
+    (dots,) = calls.plot(range(len(times)), (1e6 * values).tolist(), "o", color=TURNED, markersize=3, label="a call")
     calls.axhline(1e6 * values.mean().item(), color=KEY, linestyle="--", label="mean of all")
     calls.axhline(1e6 * later.median().item(), color="black", label="median")
     calls.set_xlabel("call")
@@ -378,9 +365,7 @@ def predicted_and_measured(rows: Mapping[str, tuple[float, float | None]], *, mi
     axes.axvline(1, color=GREY, linestyle=":", linewidth=1)
     axes.set_xlabel("times a copy in float32")
     predicted = [predicted for predicted, _ in rows.values()]
-    (rings,) = axes.plot(
-        predicted, range(len(rows)), "o", color="black", fillstyle="none", label="by its bytes"
-    )
+    (rings,) = axes.plot(predicted, range(len(rows)), "o", color="black", fillstyle="none", label="by its bytes")
     found = [(measured, row) for row, (_, measured) in enumerate(rows.values()) if measured is not None]
     (dots,) = axes.plot([x for x, _ in found], [row for _, row in found], "o", color=TURNED, markersize=5)
     dots.set_label("measured")

@@ -64,10 +64,7 @@ def test_the_table_says_the_same_in_words_and_on_the_page():
     table = WishList({"digits <2>": binary, "waves": sinusoidal})
     lines = repr(table).splitlines()
     assert (
-        len(lines) == 3
-        and lines[1].startswith("digits <2>")
-        and lines[1].count("✗") == 3
-        and lines[2].count("✓") == 6
+        len(lines) == 3 and lines[1].startswith("digits <2>") and lines[1].count("✗") == 3 and lines[2].count("✓") == 6
     )
     page = table._repr_html_()
     assert "digits &lt;2&gt;" in page and page.count("✗") == 3 and page.count("✓") == 9

@@ -9,9 +9,7 @@ def missed():
     shares = torch.tensor([[0.6, 0.1, 0.2, 0.1], [0.5, 0.2, 0.1, 0.2]])
     removed = {term: torch.tensor([0.1, 0.3]) * n for n, term in enumerate([*figures.NAMES, "both mixed"])}
     less = {term: values / 2 for term, values in removed.items()}
-    return figures.missed(
-        {"a": shares, "b": 1 - shares}, {"a": shares / 2, "b": shares}, {"a": removed, "b": less}
-    )
+    return figures.missed({"a": shares, "b": 1 - shares}, {"a": shares / 2, "b": shares}, {"a": removed, "b": less})
 
 
 def wanted_by_places():

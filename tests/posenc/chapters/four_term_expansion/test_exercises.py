@@ -12,9 +12,7 @@ from posenc.chapters.four_term_expansion import exercises
 # ------------------------------------------------------------------ four parts
 
 
-def right_parts(
-    x, e, w_query, w_key, b_query, b_key, *, e_bias=False, x_bias=True, order=(0, 1, 2, 3), scale=0.5
-):
+def right_parts(x, e, w_query, w_key, b_query, b_key, *, e_bias=False, x_bias=True, order=(0, 1, 2, 3), scale=0.5):
     queries = [x @ w_query.T + b_query * x_bias, e @ w_query.T + b_query * e_bias]
     keys = [x @ w_key.T + b_key * x_bias, e @ w_key.T + b_key * e_bias]
     found = [q @ k.T / len(w_query) ** scale for q in queries for k in keys]
@@ -27,9 +25,7 @@ def parts_with(**options):
 
 def joined_the_other_way(x, e, w_query, w_key, b_query, b_key):
     """W_q W_kᵀ as the matrix between; it fits where d_head = d."""
-    return torch.stack([a @ w_query @ w_key.T @ b.T for a in (x, e) for b in (x, e)]) / math.sqrt(
-        len(w_query)
-    )
+    return torch.stack([a @ w_query @ w_key.T @ b.T for a in (x, e) for b in (x, e)]) / math.sqrt(len(w_query))
 
 
 def scaled_by_the_model(x, e, w_query, *rest):

@@ -54,9 +54,7 @@ def test_shares_stand_above_the_panels():
     live = figures.four_panels()
     live.png()
     shown = [live.artists[f"{name}, readout"].get_text() for name in FourTerms._fields]
-    assert sum(float(text.removeprefix("share ").rstrip("%")) for text in shown) == pytest.approx(
-        100, abs=0.25
-    )
+    assert sum(float(text.removeprefix("share ").rstrip("%")) for text in shown) == pytest.approx(100, abs=0.25)
     live.set(power=-1.7)
     assert float(live.artists["position_position, readout"].get_text()[6:-1]) > 90
     assert "std 0.02" in live.artists["sum, readout"].get_text()
@@ -140,9 +138,7 @@ def made_up(seeds=3, steps=(0, 500)):
     ways = ("one", "another")
     within = {way: {step: torch.rand(seeds, 3, generator=generator) * 0.7 for step in steps} for way in ways}
     smallest = {way: {step: torch.rand(seeds, 3, generator=generator) * 90 for step in steps} for way in ways}
-    sizes = {
-        way: {step: torch.tensor([20, 5 + step // 100]).expand(seeds, 3, 2) for step in steps} for way in ways
-    }
+    sizes = {way: {step: torch.tensor([20, 5 + step // 100]).expand(seeds, 3, 2) for step in steps} for way in ways}
     return within, smallest, sizes
 
 
@@ -164,9 +160,7 @@ def test_the_subspaces_of_the_chosen_step_stand_beside_random_ones():
 
 def test_the_maps_show_the_chosen_seed_and_head_without_the_numbers_of_rows():
     generator = torch.Generator().manual_seed(0)
-    before, after = (
-        {name: torch.randn(3, 2, 8, 8, generator=generator) for name in ("one", "two")} for _ in range(2)
-    )
+    before, after = ({name: torch.randn(3, 2, 8, 8, generator=generator) for name in ("one", "two")} for _ in range(2))
     live = figures.position_maps(before, after)
     live.set(seed=2, head=1)
     shown = torch.tensor(live.artists["two, after"].get_array())
@@ -202,9 +196,7 @@ def test_the_rectangle_has_the_areas_of_its_corners():
     for x, e, x_asked, e_asked in ((3, 2, 4, 2), (1, 4, 0, 3), (0, 0, 4, 4)):
         live.set(x=x, e=e, x_asked=x_asked, e_asked=e_asked)
         areas = [x * x_asked, x * e_asked, e * x_asked, e * e_asked]
-        drawn = [
-            live.artists[name].get_width() * live.artists[name].get_height() for name in FourTerms._fields
-        ]
+        drawn = [live.artists[name].get_width() * live.artists[name].get_height() for name in FourTerms._fields]
         assert drawn == areas
         corner = live.artists["position_position"]
         assert (corner.get_x(), corner.get_y()) == (x_asked, x)
@@ -249,9 +241,7 @@ def test_the_mean_place_levels_the_rows():
 def test_the_chosen_encoding_has_its_dots_and_its_means():
     seeds = 5
     generator = torch.Generator().manual_seed(0)
-    before, after = (
-        {name: torch.rand(seeds, 4, generator=generator) for name in ("a", "b")} for _ in range(2)
-    )
+    before, after = ({name: torch.rand(seeds, 4, generator=generator) for name in ("a", "b")} for _ in range(2))
     what = [*figures.NAMES, "both mixed", "query's own place"]
     lost = {name: {key: torch.rand(seeds, generator=generator) for key in what} for name in ("a", "b")}
     live = figures.missed(before, after, lost)

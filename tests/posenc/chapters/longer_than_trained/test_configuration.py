@@ -12,12 +12,8 @@ WORDS = {
     "Llama 2": [
         "64 pairs, base 10,000, as trained from 4,096 positions, reads 4,096; no new angle up to distance 4,095"
     ],
-    "Llama 3.1": [
-        "base 500,000, llama3 ×8 from 8,192 positions, reads 131,072; no new angle up to distance 65,528"
-    ],
-    "Qwen2.5, YaRN": [
-        "base 1,000,000, YaRN ×4 from 32,768 positions, reads 131,072; vectors × 1.139; no new"
-    ],
+    "Llama 3.1": ["base 500,000, llama3 ×8 from 8,192 positions, reads 131,072; no new angle up to distance 65,528"],
+    "Qwen2.5, YaRN": ["base 1,000,000, YaRN ×4 from 32,768 positions, reads 131,072; vectors × 1.139; no new"],
     "Gemma 3": [
         "full_attention: 128 pairs, base 1,000,000, PI ×8 from 16,384 positions (not stated)",
         "base 10,000, as tr",
@@ -25,12 +21,8 @@ WORDS = {
     "DeepSeek V3": [
         "32 pairs, base 10,000, YaRN ×40 from 4,096 positions, reads 163,840; scores × 1.874; no new angle"
     ],
-    "Phi-3 128k": [
-        "48 pairs, base 10,000, LongRoPE ×32 from 4,096 positions, reads 131,072; vectors × 1.190"
-    ],
-    "gpt-oss": [
-        "32 pairs, base 150,000, YaRN ×32 from 4,096 positions, reads 131,072; vectors × 1.347; no new angle"
-    ],
+    "Phi-3 128k": ["48 pairs, base 10,000, LongRoPE ×32 from 4,096 positions, reads 131,072; vectors × 1.190"],
+    "gpt-oss": ["32 pairs, base 150,000, YaRN ×32 from 4,096 positions, reads 131,072; vectors × 1.347; no new angle"],
 }
 
 
@@ -60,9 +52,7 @@ def test_speeds_and_factors_are_those_of_transformers(name):
     transformers = pytest.importorskip("transformers", reason="it comes with the extra `models`")
     utils = pytest.importorskip("transformers.modeling_rope_utils")
     config = CONFIGURATIONS[name]
-    scaling = {"rope_theta": config["rope_theta"], "rope_type": "default"} | dict(
-        config["rope_scaling"] or {}
-    )
+    scaling = {"rope_theta": config["rope_theta"], "rope_type": "default"} | dict(config["rope_scaling"] or {})
     scaling["rope_type"] = scaling.pop("type", scaling["rope_type"])
     scaling.setdefault("original_max_position_embeddings", config.get("original_max_position_embeddings"))
     kept = {key: value for key, value in config.items() if not key.startswith(("rope_", "original"))}

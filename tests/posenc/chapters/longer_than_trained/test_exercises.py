@@ -124,9 +124,9 @@ def right_config(config, *, size=None, part=True, dims=False, length=None):
     scaling, longest = config["rope_scaling"], config["max_position_embeddings"]
     before, factor = scaling.get("original_max_position_embeddings"), scaling["factor"]
     made_for = before * factor if before else longest
-    return int(own) // (1 if dims else 2), length(
-        before or longest / factor, longest, factor
-    ) if length else int(made_for)
+    return int(own) // (1 if dims else 2), length(before or longest / factor, longest, factor) if length else int(
+        made_for
+    )
 
 
 def divided(config):

@@ -13,9 +13,7 @@ def test_every_question_has_the_newest_for_its_answer_and_a_rival():
     for place in (answers != UNASKED).nonzero().tolist():
         *text, at = place
         told = [
-            v
-            for k, v in zip(key[*text, :at].tolist(), value[*text, :at].tolist())
-            if k == key[*place] and v != ASK
+            v for k, v in zip(key[*text, :at].tolist(), value[*text, :at].tolist()) if k == key[*place] and v != ASK
         ]
         assert value[*place] == ASK and told[-1] == answers[*place]
         assert any(v != told[-1] for v in told)
@@ -24,8 +22,6 @@ def test_every_question_has_the_newest_for_its_answer_and_a_rival():
     left_out = (answers == UNASKED) & (value == ASK)
     for *text, at in left_out.nonzero().tolist():
         told = {
-            v
-            for k, v in zip(key[*text, :at].tolist(), value[*text, :at].tolist())
-            if k == key[*text, at] and v != ASK
+            v for k, v in zip(key[*text, :at].tolist(), value[*text, :at].tolist()) if k == key[*text, at] and v != ASK
         }
         assert len(told) < 2

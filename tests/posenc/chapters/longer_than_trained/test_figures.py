@@ -84,9 +84,7 @@ def test_a_hand_is_lost_where_no_training_text_took_it():
     lost = int(((shown < 1) & (turns % 1 > shown)).sum())
     assert 0 < lost and f"{lost} of 64 hands" in live.artists["readout"].get_text()
     x, y = live.artists["hand 7"].get_data()
-    assert math.atan2(y[1], x[1]) % (2 * math.pi) == pytest.approx(
-        turns[63].item() % 1 * 2 * math.pi, rel=1e-5
-    )
+    assert math.atan2(y[1], x[1]) % (2 * math.pi) == pytest.approx(turns[63].item() % 1 * 2 * math.pi, rel=1e-5)
     assert live.artists["hand 7"].get_linestyle() == "--" and live.artists["hand 0"].get_linestyle() == "-"
 
 
@@ -134,9 +132,7 @@ def test_with_the_base_that_the_figure_names_the_slowest_pair_just_comes_round()
 
 
 def test_the_needle_figure_reads_the_measured_shares():
-    found = {
-        task: {"none": torch.rand(3, 4), "rotary": torch.rand(3, 4)} for task in ("recall", "the newest")
-    }
+    found = {task: {"none": torch.rand(3, 4), "rotary": torch.rand(3, 4)} for task in ("recall", "the newest")}
     live = figures.needles(found, [4, 8, 16, 100], guessing={"recall": 1 / 12, "the newest": 0.5})
     for place in range(4):
         live.set(place=place)

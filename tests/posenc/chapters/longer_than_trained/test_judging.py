@@ -40,9 +40,7 @@ def test_the_exact_rows_tell_blind_relative_and_absolute_apart():
     rows = {name: quick(KNOWN[name]) for name in ("none", "rotary", "sinusoidal", "T5")}
     assert all(tuple(row) == ROWS for row in rows.values())
     reordered, moved = ({name: row[column] for name, row in rows.items()} for column in ROWS[:2])
-    assert (
-        reordered["none"] < 1e-12 and min(reordered[name] for name in ("rotary", "sinusoidal", "T5")) > 0.01
-    )
+    assert reordered["none"] < 1e-12 and min(reordered[name] for name in ("rotary", "sinusoidal", "T5")) > 0.01
     assert max(moved[name] for name in ("none", "rotary", "T5")) < 1e-6 and moved["sinusoidal"] > 0.1
 
 

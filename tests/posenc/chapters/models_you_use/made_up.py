@@ -15,9 +15,7 @@ def asked(drift, **shares):
 def who_asks():
     return figures.who_asks(
         {
-            "GPT-2": asked(
-                0.7, content_content=0.4, content_position=0.2, position_content=0.1, position_position=0.3
-            ),
+            "GPT-2": asked(0.7, content_content=0.4, content_position=0.2, position_content=0.1, position_position=0.3),
             "Llama": asked(1e-14, content_content=0.8, together=0.2),
             "BLOOM": asked(0.0, content_content=0.05, position_position=0.95),
             "none": asked(math.nan, content_content=1.0),

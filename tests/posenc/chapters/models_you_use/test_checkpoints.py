@@ -219,9 +219,7 @@ def test_classes_that_this_was_not_made_on():
     ]
     for config in absolute + turning:
         torch.manual_seed(0)
-        model = transformers.AutoModel.from_config(
-            config
-        ).eval()  # with the attention that it would choose itself
+        model = transformers.AutoModel.from_config(config).eval()  # with the attention that it would choose itself
         found = questions(model)
         assert found.relative == (config in turning), config.model_type
         assert rotation(model).found == (config in turning)
@@ -232,12 +230,8 @@ def test_classes_that_this_was_not_made_on():
 def test_models_without_attention_or_tokens_are_refused():
     import transformers
 
-    mamba = transformers.MambaModel(
-        transformers.MambaConfig(hidden_size=32, num_hidden_layers=1, vocab_size=64)
-    )
-    with pytest.raises(
-        ValueError, match="MambaModel has no attention, so there are no scores and nothing is turned"
-    ):
+    mamba = transformers.MambaModel(transformers.MambaConfig(hidden_size=32, num_hidden_layers=1, vocab_size=64))
+    with pytest.raises(ValueError, match="MambaModel has no attention, so there are no scores and nothing is turned"):
         questions(mamba)
     sight = transformers.ViTModel(
         transformers.ViTConfig(

@@ -21,9 +21,7 @@ def texts(p):
 
 def texts_by_loops(p):
     """Another order of the texts, and tokens counted down."""
-    return torch.tensor(
-        [[(start - step * i) % p for i in range(p)] for step in range(p) for start in range(p)]
-    )
+    return torch.tensor([[(start - step * i) % p for i in range(p)] for step in range(p) for start in range(p)])
 
 
 def at_random(p):

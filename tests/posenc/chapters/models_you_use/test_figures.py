@@ -138,9 +138,7 @@ def test_padding_moves_the_model_that_counts_columns_also_without_its_scores():
     live = made_up.left_padding()
     for silent in (False, True):
         live.set(padding=13, silent=silent)
-        moved = {
-            name: max(map(abs, live.artists[f"{name}, 0"].get_ydata())) for name in ("GPT-2", "OPT", "Llama")
-        }
+        moved = {name: max(map(abs, live.artists[f"{name}, 0"].get_ydata())) for name in ("GPT-2", "OPT", "Llama")}
         assert moved["GPT-2"] > 0.05 and moved["OPT"] < 1e-4 and moved["Llama"] < 1e-4
         assert "largest change below 0.01\n" in live.artists["OPT, readout"].get_text()
         assert "below" not in live.artists["GPT-2, readout"].get_text()

@@ -21,9 +21,7 @@ print("ended" if done.error_in_exec else "went on")
 def test_one_line_and_no_traceback():
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
     first = next(cell.source for cell in cells if cell.cell_type == "code")
-    done = subprocess.run(
-        [sys.executable, "-c", SHELL], input=first, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", SHELL], input=first, capture_output=True, text=True, check=True)
     said, end = done.stdout.strip().splitlines()
     assert INSTALL in said and end == "ended"
     assert "Traceback" not in done.stdout + done.stderr

@@ -10,9 +10,7 @@ from posenc.lesson.exercises import _exercises
 
 
 def hide(n_queries, n_keys, offset=None):
-    return torch.full((n_queries, n_keys), -math.inf).triu(
-        n_keys - n_queries + 1 if offset is None else offset
-    )
+    return torch.full((n_queries, n_keys), -math.inf).triu(n_keys - n_queries + 1 if offset is None else offset)
 
 
 def hide_only_what_is_square(n_queries, n_keys):
@@ -23,9 +21,7 @@ def hide_for_one_query(n_queries, n_keys):
     return hide(n_queries, n_keys, offset=n_keys if n_queries == 1 else 1)
 
 
-def row(
-    new, keys, values, w_query, w_key, w_value, *, itself=True, scale=None, softmax=-1, key=None, value=None
-):
+def row(new, keys, values, w_query, w_key, w_value, *, itself=True, scale=None, softmax=-1, key=None, value=None):
     query = new @ w_query
     made = {"query": query, "key": new @ w_key, "value": new @ w_value}
     if itself:
@@ -36,9 +32,7 @@ def row(
 
 
 def row_with(**options):
-    return lambda new, keys, values, w_query, w_key, w_value: row(
-        new, keys, values, w_query, w_key, w_value, **options
-    )
+    return lambda new, keys, values, w_query, w_key, w_value: row(new, keys, values, w_query, w_key, w_value, **options)
 
 
 def exchanged_row(new, keys, values, w_query, w_key, w_value):

@@ -16,16 +16,12 @@ def texts() -> Live:
 def cost() -> Live:
     base = 1.5 + torch.exp(-torch.arange(64) / 6)
     mistakes = {"clockwise": 0.8, "base 100": 0.1, "cache from 0": 0.0}
-    return figures.cost(
-        {"none": base} | {name: base + size * torch.arange(64) / 32 for name, size in mistakes.items()}
-    )
+    return figures.cost({"none": base} | {name: base + size * torch.arange(64) / 32 for name, size in mistakes.items()})
 
 
 def runs() -> Live:
     quiet = {run: 1e-6 * (1 + row) for row, run in enumerate(RUNS)}
-    return figures.runs(
-        {"none": quiet, "clockwise": quiet, "cache from 0": quiet | {"steps": 6.0, "chunks": 5.0}}
-    )
+    return figures.runs({"none": quiet, "clockwise": quiet, "cache from 0": quiet | {"steps": 6.0, "chunks": 5.0}})
 
 
 def bases() -> Live:
@@ -45,6 +41,4 @@ def gap() -> Live:
 def packing() -> Live:
     ways = ("mask, start again", "mask, go on", "no mask, start again", "no mask, go on")
     sizes = {"rotary": (0.0, 0.0, 0.8, 0.02), "table": (0.0, 0.01, 0.5, 0.03)}
-    return figures.packing(
-        {(model, way): torch.tensor(x) for model, row in sizes.items() for way, x in zip(ways, row)}
-    )
+    return figures.packing({(model, way): torch.tensor(x) for model, row in sizes.items() for way, x in zip(ways, row)})

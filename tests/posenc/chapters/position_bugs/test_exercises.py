@@ -96,9 +96,7 @@ def right_repair(state, heads, *, parts=("query", "key"), kinds=("weight", "bias
     for part in parts:
         for kind in kinds:
             rows = state[f"{part}.{kind}"]
-            new[f"{part}.{kind}"] = (move or (lambda rows, d: to_half_split(rows, d, dim=0)))(
-                rows, len(rows) // heads
-            )
+            new[f"{part}.{kind}"] = (move or (lambda rows, d: to_half_split(rows, d, dim=0)))(rows, len(rows) // heads)
     return new
 
 

@@ -26,9 +26,7 @@ from posenc.tasks import CHARACTERS
 @pytest.fixture(scope="module")
 def model():
     torch.manual_seed(0)
-    model = Transformer(
-        len(CHARACTERS), len(CHARACTERS), width=64, heads=4, layers=2, causal=True, rotate=RIGHT.rotate
-    )
+    model = Transformer(len(CHARACTERS), len(CHARACTERS), width=64, heads=4, layers=2, causal=True, rotate=RIGHT.rotate)
     for parameter in model.parameters():
         parameter.data.mul_(1.5)  # untrained scores are small
     return model.requires_grad_(False)

@@ -21,9 +21,7 @@ def turn_with(rows):
 # --- 4.2 rotary
 
 
-def right_rotary(
-    x, p, base, *, sign=1, exponent=2, start=0, units=1.0, layout="interleaved", dtype=torch.float64
-):
+def right_rotary(x, p, base, *, sign=1, exponent=2, start=0, units=1.0, layout="interleaved", dtype=torch.float64):
     d = x.shape[-1]
     speed = base ** (-exponent * torch.arange(d // 2, dtype=dtype) / d)
     theta = sign * units * (p + start)[:, None].to(dtype) * speed
@@ -151,11 +149,7 @@ def right_tables(length, d, dtype, *, position=None, speed=None, angle=None, fli
     p = torch.arange(length).to(position or torch.int64)
     f = 10_000 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
     f = f.to(speed or torch.float64)
-    theta = (
-        (p[:, None] * f).to(angle or torch.float64)
-        if position and speed
-        else p.double()[:, None] * f.double()
-    )
+    theta = (p[:, None] * f).to(angle or torch.float64) if position and speed else p.double()[:, None] * f.double()
     theta = scale * theta.to(angle or torch.float64).double()
     rows = [theta.cos(), theta.sin()]
     return torch.stack(rows[::-1] if flip else rows).to(dtype)

@@ -31,8 +31,7 @@ def test_the_scores_are_those_of_the_arrows(lock):
     assert (m, n) == ((12, 9) if lock else (12, 4))
     for way in ("turned", "added"):
         query, key = (
-            torch.tensor([axis[1] for axis in live.artists[f"{way}, {role}"].get_data()])
-            for role in ("query", "key")
+            torch.tensor([axis[1] for axis in live.artists[f"{way}, {role}"].get_data()]) for role in ("query", "key")
         )
         score = (query @ key).item()
         assert live.artists[f"{way}, now"].get_data()[1][0] == pytest.approx(score)
@@ -56,9 +55,7 @@ def test_the_arrows_are_turned_and_added_to_by_the_modules():
         assert drawn == pytest.approx(tip.tolist())
 
 
-@pytest.mark.parametrize(
-    "q, k", [((1.0, 0.0), (0.0, 1.0)), ((-1.0, 0.1), (-1.0, -0.1)), ((0.0, 2.0), (1.0, 1.0))]
-)
+@pytest.mark.parametrize("q, k", [((1.0, 0.0), (0.0, 1.0)), ((-1.0, 0.1), (-1.0, -0.1)), ((0.0, 2.0), (1.0, 1.0))])
 def test_the_arc_goes_from_query_to_key_the_short_way(q, k):
     q, k = (torch.tensor(v, dtype=torch.float64) for v in (q, k))
     arc = _between(q, k)
@@ -75,11 +72,7 @@ def test_hands_and_wavelengths_are_those_of_the_pairs():
     theta = angles(torch.tensor(1000), 128, base=1000.0)
     torch.testing.assert_close(hands, torch.stack([theta.cos(), theta.sin()], dim=1).to(hands))
     wavelengths = 2 * math.pi * 1000 ** (2 * torch.arange(64) / 128)
-    drawn = {
-        int(pair): length
-        for name in ("full", "never")
-        for pair, length in zip(*live.artists[name].get_data())
-    }
+    drawn = {int(pair): length for name in ("full", "never") for pair, length in zip(*live.artists[name].get_data())}
     assert [drawn[pair] for pair in range(64)] == pytest.approx(wavelengths.tolist())
     never = (wavelengths > 4096).sum()
     assert len(live.artists["never"].get_xdata()) == never
@@ -171,9 +164,7 @@ def test_the_thick_line_is_the_score_of_equal_vectors_in_these_pairs(values, low
     drawn = [segment[40, 1] for segment in live.artists["cosines"].get_segments()]  # at distance 10
     cosines = ((10 - ahead) * angles(torch.tensor(1), 64)[low : high + 1]).cos().tolist()
     assert len(drawn) == min(5, high - low + 1) and drawn[0] == pytest.approx(cosines[0])
-    assert drawn[-1] == pytest.approx(cosines[-1]) and all(
-        min(abs(y - c) for c in cosines) < 1e-6 for y in drawn
-    )
+    assert drawn[-1] == pytest.approx(cosines[-1]) and all(min(abs(y - c) for c in cosines) < 1e-6 for y in drawn)
     assert live.artists["peak"].get_xdata() == [ahead]
     readout = live.artists["readout"].get_text()
     assert readout.startswith("pair 0 alone" if low == high else f"pairs {low} to {high}")

@@ -37,9 +37,7 @@ def with_speeds(first, second, *, dtype=torch.float64):
 
     def answer(places, head_dim, base):
         i = torch.arange(head_dim // 4, dtype=dtype)
-        parts = [
-            places[:, axis, None].to(dtype) * base ** -e(i, head_dim) for axis, e in ((0, first), (1, second))
-        ]
+        parts = [places[:, axis, None].to(dtype) * base ** -e(i, head_dim) for axis, e in ((0, first), (1, second))]
         return torch.cat(parts, dim=-1).double()
 
     return answer
@@ -60,9 +58,7 @@ def corners(a, b, c, d):
 # --- 6.4 pair_steps
 
 
-def right_steps(
-    direction, wavelength, *, turn=2 * math.pi, power=-1, wave=lambda a: (math.cos(a), math.sin(a))
-):
+def right_steps(direction, wavelength, *, turn=2 * math.pi, power=-1, wave=lambda a: (math.cos(a), math.sin(a))):
     return turn * wavelength**power * torch.tensor(wave(direction), dtype=torch.float64)
 
 
@@ -97,12 +93,7 @@ def columns_only_at_the_end(before, rows, columns, after):
 
 def right_next(tokens, images, *, patches=-1, sides=1, count=1, more=0, which=slice(None)):
     images = images[which]
-    return (
-        count * tokens
-        + patches * sum(r * c for r, c in images)
-        + sides * sum(max(image) for image in images)
-        + more
-    )
+    return count * tokens + patches * sum(r * c for r, c in images) + sides * sum(max(image) for image in images) + more
 
 
 def next_with(**options):

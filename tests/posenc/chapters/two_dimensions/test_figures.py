@@ -119,9 +119,7 @@ def test_the_fan_has_axials_speeds_in_eight_directions():
     torch.testing.assert_close(directions.diff(), torch.full((7,), math.pi / 8, dtype=torch.float64))
 
 
-@pytest.mark.parametrize(
-    "degrees, along", [(0, (0, 1)), (90, (1, 0)), (45, (1, -1)), (135, (1, 1)), (180, (0, 1))]
-)
+@pytest.mark.parametrize("degrees, along", [(0, (0, 1)), (90, (1, 0)), (45, (1, -1)), (135, (1, 1)), (180, (0, 1))])
 def test_the_stripes_run_across_the_direction(degrees, along):
     live = figures.stripes()
     live.set(degrees=degrees, wavelength=5)

@@ -6,9 +6,7 @@ from posenc.timing import Traffic
 
 def call_by_call():
     times = [5e-3, 2e-4] + [1e-4 + 1e-6 * (call % 7) for call in range(48)]
-    return figures.call_by_call(
-        times, [2**n for n in range(12, 27, 2)], [2e9 * n for n in (1, 3, 6, 9, 9, 7, 4, 4)]
-    )
+    return figures.call_by_call(times, [2**n for n in range(12, 27, 2)], [2e9 * n for n in (1, 3, 6, 9, 9, 7, 4, 4)])
 
 
 def predicted_and_measured():

@@ -40,9 +40,7 @@ def test_the_products_are_torchs(new):
     found = [kernel.bytes for kernel in by_part(new, None)["products"]]
     shapes = [(WIDTH, QUERIES), (WIDTH, KEYS), (WIDTH, KEYS), (QUERIES, WIDTH), (WIDTH, HIDDEN)]
     shapes += [(WIDTH, HIDDEN), (HIDDEN, WIDTH)]
-    assert found == [
-        count_bytes(lambda: empty(new, into) @ empty(out, into).mT).bytes for into, out in shapes
-    ]
+    assert found == [count_bytes(lambda: empty(new, into) @ empty(out, into).mT).bytes for into, out in shapes]
 
 
 @pytest.mark.parametrize("new", [1, 7, 4096])
@@ -75,8 +73,7 @@ def test_the_rotation_is_torchs(new):
     cos = empty(new, HEAD)
     found = rotation(new, "ten kernels")
     counted = [
-        count_bytes(lambda: rotate_with_cat(empty(size // HEAD, new, HEAD), cos, cos)).bytes
-        for size in (QUERIES, KEYS)
+        count_bytes(lambda: rotate_with_cat(empty(size // HEAD, new, HEAD), cos, cos)).bytes for size in (QUERIES, KEYS)
     ]
     assert [sum(k.bytes for k in found[:5]), sum(k.bytes for k in found[5:])] == counted
     (fused,) = rotation(new, "one kernel")

@@ -115,8 +115,7 @@ def amplitude_map() -> Live:
     return Live(
         figure,
         lambda: None,
-        moving={"map": mesh}
-        | {f"{rate:.2g}, {amplitude:g}": text for (rate, amplitude), text in cells.items()},
+        moving={"map": mesh} | {f"{rate:.2g}, {amplitude:g}": text for (rate, amplitude), text in cells.items()},
         controls={},
         alt="Heat map, five amplitudes across and three learning rates up: the share of right answers. High in the "
         "middle, and the higher the learning rate the further to the right; low at the left and right ends.",

@@ -94,9 +94,7 @@ def angle_cost() -> Live:
     tick = {"color": "black", "markersize": 9, "alpha": 0.5}
     (moving["line"],) = plane.plot([], [], color=POSITION, linewidth=1.2, linestyle=":")
     (moving["content"],) = plane.plot([], [], color=CONTENT, label="content", **arrow)
-    (moving["position"],) = plane.plot(
-        [], [], color=POSITION, label="position", linestyle=(0, (3, 0.5)), **arrow
-    )
+    (moving["position"],) = plane.plot([], [], color=POSITION, label="position", linestyle=(0, (3, 0.5)), **arrow)
     (moving["dots"],) = plane.plot([], [], ".", color="black", markersize=2.5, label="their sum, with noise")
     (moving["ticks"],) = plane.plot([], [], "|", label="content as it is read", **tick)
     plane.legend(loc="upper left", frameon=False, ncols=2, columnspacing=1, handlelength=1.4)
@@ -149,9 +147,7 @@ def sheets() -> Live:
     generator = torch.Generator().manual_seed(3)
 
     def between(width: int) -> Tensor:
-        spans = (
-            (random_span(rank, width, generator) for rank in (contents, positions)) for _ in range(draws)
-        )
+        spans = ((random_span(rank, width, generator) for rank in (contents, positions)) for _ in range(draws))
         return torch.stack([principal_angles(*pair) for pair in spans]).mean(dim=0)
 
     angles = {width: between(width) for width in widths}

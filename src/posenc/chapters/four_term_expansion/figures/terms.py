@@ -176,9 +176,7 @@ def four_panels() -> Live:
 
 def unlabelled() -> Live:
     """The four panels of a sentence without their names, in another order."""
-    order = dict(
-        zip("ABCD", ("position_content", "content_content", "position_position", "content_position"))
-    )
+    order = dict(zip("ABCD", ("position_content", "content_content", "position_position", "content_position")))
     w_query, w_key = weights()
     signed = matplotlib.colormaps[SIGNED].with_extremes(bad="#dddddd")
     figure = blank(2.5)

@@ -58,9 +58,7 @@ def hands() -> Live:
         figure,
         update,
         moving=moving,
-        controls={
-            "power": slider("tokens, 2 to the power", 9.0, 17.0, value=12.0, step=0.25, stops=range(9, 18))
-        },
+        controls={"power": slider("tokens, 2 to the power", 9.0, 17.0, value=12.0, step=0.25, stops=range(9, 18))},
         alt="Eight of the 64 pairs of a head as clocks, from the fastest to the slowest. The angles that a training text of "
         "4,096 tokens shows are shaded: the whole dial for fast pairs, a sector for slow ones. A hand stands at the "
         "angle of the last token; it is dashed and red where training never showed it.",

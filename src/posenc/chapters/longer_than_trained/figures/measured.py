@@ -61,9 +61,7 @@ def dilution(weights: Tensor | None = None, lengths: Sequence[int] = (32, 256, 1
     )
 
 
-def shares_by_position(
-    right: Mapping[str, Tensor] | None = None, *, first: int = 3, trained: int = 32
-) -> Live:
+def shares_by_position(right: Mapping[str, Tensor] | None = None, *, first: int = 3, trained: int = 32) -> Live:
     """Share of right answers against the position, one panel an encoding and one line a seed.
 
     Args:
