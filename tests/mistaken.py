@@ -402,19 +402,6 @@ PARTS = {
 }
 ORDER = ["turn", "speeds", "places", "tables", "around"]  # each is made of what stands before it
 # what hides the rest: after these, the words of a second mistake cannot be asked for
-HIDING = {
-    sines_lost,
-    cosines_twice,
-    minus_lost,
-    mixed_table,
-    other_mixed_table,
-    deaf,
-    normed,
-    added_to,
-    remembering,
-}
+HIDING = {sines_lost, cosines_twice, minus_lost, mixed_table, other_mixed_table, deaf, normed, added_to, remembering}
 HIDING |= {first_head_alone, first_token_left_out, from_first, one_speed, short_table}
-HIDING |= {
-    exponents_of_the_whole_head,
-    flipped,
-}  # the other's speeds replace its own; its scale is the first pair's
+HIDING |= {exponents_of_the_whole_head, flipped}  # the other's speeds replace its own; its scale is the first pair's

@@ -86,13 +86,7 @@ class Form(ast.NodeTransformer):
     """Writes _ for every name, number and literal tensor, so that only what is done with them is left."""
 
     def visit_Call(self, node):
-        made = ast.unparse(node.func) in (
-            "torch.tensor",
-            "torch.ones",
-            "torch.zeros",
-            "torch.arange",
-            "torch.full",
-        )
+        made = ast.unparse(node.func) in ("torch.tensor", "torch.ones", "torch.zeros", "torch.arange", "torch.full")
         calls = node.func if isinstance(node.func, ast.Name) else self.visit(node.func)
         parts = [self.visit(part) for part in node.args]
         options = [ast.keyword(option.arg, self.visit(option.value)) for option in node.keywords]

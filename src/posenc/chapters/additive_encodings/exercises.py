@@ -39,8 +39,7 @@ def flipped_digits(answer: Answer) -> None:
             wrong("from 0 to 1 one digit changes, also where no 1 stands at the end")
         if got == ones + 1:
             wrong(
-                f"{position} has {ones} ones, but only the ones at its end flip, and the 0 before them: "
-                f"{position:b} and {position + 1:b}"
+                f"{position} has {ones} ones, but only the ones at its end flip, and the 0 before them: {position:b} and {position + 1:b}"
             )
         if got == (position + 1).bit_length():
             wrong(f"{got:.0f} is the number of digits of {position + 1}; count those that changed")
@@ -75,8 +74,7 @@ def sinusoid(answer: Answer) -> str | None:
         if not _equal(got, _waves(positions, width, base)):
             near = min(_layouts(_waves(positions, width, base)), key=lambda waves: (got - waves).abs().mean())
             wrong(
-                "these are not sine and cosine of p / base^(2i/d). "
-                f"For base {base:g} and the positions {positions.tolist()}, {difference(got, near)}"
+                f"these are not sine and cosine of p / base^(2i/d). For base {base:g} and the positions {positions.tolist()}, {difference(got, near)}"
             )
     far = torch.tensor([1_000_000])
     if not _equal(answer.tensor(far, width, 50.0, shape=(1, width)), _waves(far, width, 50.0), within=1e-6):
@@ -84,10 +82,7 @@ def sinusoid(answer: Answer) -> str | None:
     if not _equal(got, _waves(positions, width, base), within=1e-9):
         wrong("right to six digits: it is rounded to float32 on the way, so make all of it in torch.float64")
     if not torch.allclose(got, _waves(positions, width, base), rtol=0, atol=1e-4):
-        return (
-            "all sines, then all cosines: the half-split layout of several libraries. "
-            "The paper's is interleaved, a cosine after its sine, and so is the course's."
-        )
+        return "all sines, then all cosines: the half-split layout of several libraries. The paper's is interleaved, a cosine after its sine, and so is the course's."
     return None
 
 
@@ -137,10 +132,7 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
         lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: -2 * i / d),
         "the exponent has the wrong sign: the waves get faster from pair to pair; divide by base^(2i/d)",
     ),
-    (
-        _columns,
-        "the exponent counts columns: a pair has one frequency for both, so count pairs, i = column // 2",
-    ),
+    (_columns, "the exponent counts columns: a pair has one frequency for both, so count pairs, i = column // 2"),
     (
         lambda p, d, base: _waves(p, d, base).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
         "sine and cosine have changed places: dimension 2i is the sine, 2i + 1 the cosine",
@@ -149,10 +141,7 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
         lambda p, d, base: _waves(p, d, base).unflatten(-1, (-1, 2))[..., [0, 0]].flatten(-2),
         "every dimension is a sine: the second of each pair is the cosine",
     ),
-    (
-        lambda p, d, base: _waves(p + 1, d, base),
-        "that is the encoding of the next position: positions count from 0",
-    ),
+    (lambda p, d, base: _waves(p + 1, d, base), "that is the encoding of the next position: positions count from 0"),
     (
         lambda p, d, base: _waves(torch.arange(len(p)), d, base),
         "it encodes 0, 1, 2, … whatever the positions are: use the argument",
@@ -169,10 +158,8 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 
 
 @exercise(
-    "A pair is a hand: the angle of its tip is the position times the pair's speed. "
-    "What do the two angles of one pair tell?",
-    "The fast hands have come round, who knows how often. "
-    "The slowest, the last pair, has not: its speed is 10000^(-(d-2)/d).",
+    "A pair is a hand: the angle of its tip is the position times the pair's speed. What do the two angles of one pair tell?",
+    "The fast hands have come round, who knows how often. The slowest, the last pair, has not: its speed is 10000^(-(d-2)/d).",
     """The angle from one hand to another needs sine and cosine of both, and comes out right across the half turn too:
 >>> here, there = (math.sin(3.0), math.cos(3.0)), (math.sin(3.5), math.cos(3.5))
 >>> sine = there[0] * here[1] - there[1] * here[0]
@@ -205,8 +192,7 @@ def places_between(answer: Answer) -> None:
             wrong(f"{between} it finds {got:g}: it goes from there to here")
         if abs(got - (right - 2 * math.pi / slowest)) <= 1:
             wrong(
-                f"{between} it finds {got:,.0f}: the slowest hand passes the half turn, where "
-                "its angle jumps by 2π; take the angle between the two hands, or bring the difference back"
+                f"{between} it finds {got:,.0f}: the slowest hand passes the half turn, where its angle jumps by 2π; take the angle between the two hands, or bring the difference back"
             )
         wrong(f"{between} it finds {got:g}, not {right}")
     codes = sinusoidal(torch.tensor([30, 42]), 16, dtype=torch.float64)
@@ -238,8 +224,7 @@ def shift(answer: Answer) -> None:
             wrong("it leaves every position where it is: let the offset enter the angles")
         if back:
             wrong(
-                f"it goes from p to p - ({offset}), the wrong way: "
-                "with the sine first the block is [[cos, sin], [-sin, cos]]"
+                f"it goes from p to p - ({offset}), the wrong way: with the sine first the block is [[cos, sin], [-sin, cos]]"
             )
         split = torch.arange(width).unflatten(0, (-1, 2)).mT.flatten()
         if same(got, shift_matrix(offset, width)[split][:, split]):
@@ -251,8 +236,7 @@ def shift(answer: Answer) -> None:
             wrong("only pair 0 turns: every pair needs its block")
         if same(got @ encoding[0], sinusoidal(torch.tensor(offset), width, dtype=torch.float64)):
             wrong(
-                f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): PE(0) is (0, "
-                "1) in every pair, which tests the second column of each block alone, so look at the first"
+                f"S PE(0) is PE({offset}), but S PE(1) is not PE({offset + 1}): PE(0) is (0, 1) in every pair, which tests the second column of each block alone, so look at the first"
             )
         if not same(got @ got.T, torch.eye(width, dtype=got.dtype)):
             wrong("the matrix is not orthogonal: each block needs cos twice, and sin with both signs")
@@ -260,9 +244,7 @@ def shift(answer: Answer) -> None:
             block = got[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]
             if not same(block, shift_matrix(offset, width)[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2]):
                 wrong(
-                    f"S PE(p) is not PE(p + {offset}): "
-                    f"the block of pair {pair} turns by {math.atan2(block[0, 1], block[0, 0]):.3g}, "
-                    f"and {offset} / base^(2·{pair}/d) is {offset * speed:.3g}"
+                    f"S PE(p) is not PE(p + {offset}): the block of pair {pair} turns by {math.atan2(block[0, 1], block[0, 0]):.3g}, and {offset} / base^(2·{pair}/d) is {offset * speed:.3g}"
                 )
     got = answer.tensor(120, 12, shape=(12, 12))
     if not torch.allclose(got, shift_matrix(120, 12), rtol=0, atol=1e-9):
@@ -296,29 +278,25 @@ def separate(answer: Answer) -> None:
             wrong("it gives the encoding and removes the token: the other way round")
         if near(tokens @ got, tokens):
             wrong(
-                "it keeps the tokens, and a part of the encodings too: "
-                "the two are not at right angles, so solve for both together"
+                "it keeps the tokens, and a part of the encodings too: the two are not at right angles, so solve for both together"
             )
         if near(encodings @ got, nothing):
             wrong(
-                "it removes the encodings, and a part of the tokens with them: "
-                "the two are not at right angles, so solve for both together"
+                "it removes the encodings, and a part of the tokens with them: the two are not at right angles, so solve for both together"
             )
         wrong("(x + e) @ W is not x: ask for x @ W = x and e @ W = 0 at once")
     waves = sinusoidal(torch.arange(length), width, dtype=torch.float64)
     got = answer.tensor(tokens, waves, shape=(width, width))
     if not near((tokens[:, None] + waves) @ got, tokens[:, None]):
         wrong(
-            "right for random encodings, inaccurate for sinusoids, whose slow waves are nearly dependent: "
-            "torch.linalg.pinv takes care of that, an inverse does not"
+            "right for random encodings, inaccurate for sinusoids, whose slow waves are nearly dependent: torch.linalg.pinv takes care of that, an inverse does not"
         )
     many = torch.randn(80, 20, generator=generator, dtype=torch.float64) @ tokens[:20]
     rows = torch.randn(40, 12, generator=generator, dtype=torch.float64) @ encodings[:12]
     got = answer.tensor(many, rows, shape=(width, width))
     if not near((many[:, None] + rows) @ got, many[:, None]):
         wrong(
-            "right for 54 vectors in 64 dimensions, wrong for 120 that span only 32 of them: "
-            "what counts is the span, not the number of vectors; torch.linalg.pinv takes care of that too"
+            "right for 54 vectors in 64 dimensions, wrong for 120 that span only 32 of them: what counts is the span, not the number of vectors; torch.linalg.pinv takes care of that too"
         )
 
 
@@ -345,8 +323,7 @@ def embed(answer: Answer) -> None:
             wrong("the √d is still missing: the tokens have length 1, the encodings √(d/2)")
         if rows == length and same(root * x + e[:, None]):
             wrong(
-                "the position is taken from the batch axis: "
-                "every token of a row gets the same encoding; tokens are (B, T), so add (T, d)"
+                "the position is taken from the batch axis: every token of a row gets the same encoding; tokens are (B, T), so add (T, d)"
             )
         if same(root * (x + e)):
             wrong("it scales the sum, so nothing changes between token and position: scale the token alone")
@@ -374,10 +351,8 @@ def embed(answer: Answer) -> None:
 
 
 @exercise(
-    "Three wishes you cannot do without: unique, bounded, not the same everywhere. "
-    "Take an encoding of this chapter and change one thing: the shape of the wave, the speeds, the base.",
-    "Waves of another shape keep the steps short. One turn of all d dimensions, "
-    "done again at every position, even keeps them equal, and its offset can be read.",
+    "Three wishes you cannot do without: unique, bounded, not the same everywhere. Take an encoding of this chapter and change one thing: the shape of the wave, the speeds, the base.",
+    "Waves of another shape keep the steps short. One turn of all d dimensions, done again at every position, even keeps them equal, and its offset can be read.",
     """A wave of straight lines, four positions long:
 >>> ((torch.arange(6) / 4) % 1 * 2 - 1).abs().tolist()
 [1.0, 0.5, 0.0, 0.5, 1.0, 0.5]""",

@@ -24,8 +24,7 @@ def _parts(x, e, w_query, w_key, b_query=None, b_key=None) -> Tensor:
 
 @exercise(
     "Make four small things first: the query and the key of the content, the query and the key of the position.",
-    "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. "
-    "The position's query has none, or the sum would hold it twice.",
+    "nn.Linear stores (out, in), so its weight is transposed on the way, and then comes the bias. The position's query has none, or the sum would hold it twice.",
     """Each term is one of the two queries against one of the two keys, and then over √d_head. A double loop has them in
 the order of the table:
 >>> [f"{one}-{other}" for one in ("content", "position") for other in ("content", "position")]
@@ -76,8 +75,7 @@ def parts(answer: Answer) -> None:
         for name, one, other in zip(FourTerms._fields, got, right):
             if not torch.allclose(one, other, atol=1e-6):
                 wrong(
-                    f"the term {name.replace('_', ' with ')} is not right: "
-                    f"with d_head = {head}, {difference(one, other)}. Write that product out for two tokens"
+                    f"the term {name.replace('_', ' with ')} is not right: with d_head = {head}, {difference(one, other)}. Write that product out for two tokens"
                 )
 
 
@@ -88,8 +86,7 @@ def _both_biased(x, e, w_query, w_key, b_query, b_key) -> Tensor:
 
 @exercise(
     "Rows of length 1 at right angles: what is x @ x.T, and what is x @ e.T?",
-    "Look at the shapes. wanted is (N, T) and M is (d, "
-    "d), so something of shape (d, N) has to stand on its left and something of shape (T, d) on its right.",
+    "Look at the shapes. wanted is (N, T) and M is (d, d), so something of shape (d, N) has to stand on its left and something of shape (T, d) on its right.",
     """Read from the right. A place comes in: first let M find out which one it is. Then look it up in wanted, and last
 give back the words that ask for it. The middle step, for place 2 of three and two words:
 >>> wanted = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -192,14 +189,12 @@ def realise(answer: Answer) -> None:
         if near(got, unit.T @ wanted @ unit):
             wrong("length 1 is not enough: the vectors are not at right angles, so use torch.linalg.pinv")
         wrong(
-            "vectors @ M @ vectors.T is not wanted: "
-            f"with {count} vectors in 8 dimensions, {difference(vectors @ got @ vectors.T, wanted)}"
+            f"vectors @ M @ vectors.T is not wanted: with {count} vectors in 8 dimensions, {difference(vectors @ got @ vectors.T, wanted)}"
         )
 
 
 @exercise(
-    "Take two places where the same word stands. "
-    "What is the same in a panel if the query's part is the word, and what if the key's part is?",
+    "Take two places where the same word stands. What is the same in a panel if the query's part is the word, and what if the key's part is?",
     "Equal words give equal rows where the query's part is content, and equal columns where the key's part is.",
     """Rounding makes equal rows differ in their last digits, so compare with a tolerance:
 >>> one = torch.tensor([0.25, 0.5], dtype=torch.float64)

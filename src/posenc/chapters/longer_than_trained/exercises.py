@@ -37,26 +37,14 @@ def unseen_weight(answer: Answer) -> None:
         if same(share(distance >= trained)):
             continue
         for chosen, dim, message in (
-            (
-                distance > trained,
-                -1,
-                "the first distance that training has not shown is the length itself: ≥, not >",
-            ),
-            (
-                distance >= trained - 1,
-                -1,
-                "that counts one distance too many: training has shown 0 to trained - 1",
-            ),
+            (distance > trained, -1, "the first distance that training has not shown is the length itself: ≥, not >"),
+            (distance >= trained - 1, -1, "that counts one distance too many: training has shown 0 to trained - 1"),
             (
                 distance < trained,
                 -1,
                 "that is the weight on distances that training has shown; the question is the rest",
             ),
-            (
-                distance >= trained,
-                0,
-                "that is summed over the queries: a query's share is the sum over its row",
-            ),
+            (distance >= trained, 0, "that is summed over the queries: a query's share is the sum over its row"),
             (
                 (places >= trained).expand(length, -1),
                 -1,
@@ -69,8 +57,7 @@ def unseen_weight(answer: Answer) -> None:
         if same((weights * (distance >= trained)).mean(dim=-1)):
             wrong("that is a mean over all keys: the weights of a row add up to 1, so take their sum")
         wrong(
-            "row m should be the sum of its weights on the keys with m - n ≥ trained: "
-            f"for {length} tokens and trained = {trained}, {difference(got, share(distance >= trained))}"
+            f"row m should be the sum of its weights on the keys with m - n ≥ trained: for {length} tokens and trained = {trained}, {difference(got, share(distance >= trained))}"
         )
 
 
@@ -116,8 +103,7 @@ def place_needle(answer: Answer) -> None:
         if told[distance] != value:
             wrong(f"the fact tells value {told[distance]}, expected {value}")
         wrong(
-            f"key {key} is told or asked {len(told)} times before the question: "
-            "only the needle may be about it, and what else was gets another key"
+            f"key {key} is told or asked {len(told)} times before the question: only the needle may be about it, and what else was gets another key"
         )
 
 
@@ -140,18 +126,12 @@ def stretched_base(answer: Answer) -> None:
         if math.isclose(got, right, rel_tol=1e-3):
             wrong(f"{got!r} is right to a few digits: don't round, and use Python floats")
         for exponent, message in (
-            (
-                1,
-                "base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1",
-            ),
+            (1, "base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1"),
             (
                 head_dim / (head_dim - 1),
                 "the exponent d/(d - 1) belongs to a last exponent (d - 1)/d: pairs end at (d - 2)/d",
             ),
-            (
-                (head_dim - 2) / head_dim,
-                "the exponent is upside down: you want base'^((d-2)/d) = scale·base^((d-2)/d)",
-            ),
+            ((head_dim - 2) / head_dim, "the exponent is upside down: you want base'^((d-2)/d) = scale·base^((d-2)/d)"),
             (-head_dim / (head_dim - 2), "a smaller base makes the pairs faster: multiply, don't divide"),
             (0, "the base is unchanged: the angles of a longer text are then unseen ones"),
         ):
@@ -159,16 +139,14 @@ def stretched_base(answer: Answer) -> None:
                 wrong(message)
         slowest = (got / base) ** (-(head_dim - 2) / head_dim) if got > 0 else math.nan
         wrong(
-            f"for base {base:g} and d = {head_dim}, "
-            f"the slowest pair now turns at {slowest:.3g} of its speed, not at 1/{scale:g} of it"
+            f"for base {base:g} and d = {head_dim}, the slowest pair now turns at {slowest:.3g} of its speed, not at 1/{scale:g} of it"
         )
 
 
 @exercise(
     "How many radians has pair i turned after trained_length positions? And how many whole turns is that?",
     "A whole turn is 2π. The fast pairs come first, so the number of them says which they are.",
-    "An example: within 4096 positions the five pairs of a head of 10, "
-    "base 10,000, make 651.9, 103.3, 16.4, 2.6 and 0.4 turns. With fast = 32, two of them stay as they are.",
+    "An example: within 4096 positions the five pairs of a head of 10, base 10,000, make 651.9, 103.3, 16.4, 2.6 and 0.4 turns. With fast = 32, two of them stay as they are.",
     well_done="these pairs know every angle by heart, so YaRN does not touch them.",
 )
 def left_alone(answer: Answer) -> None:
@@ -192,31 +170,18 @@ def left_alone(answer: Answer) -> None:
         pairs = head_dim // 2
         if not 0 <= got <= pairs:
             wrong(
-                f"{got:g} with d = {head_dim}, base {base:g}, {trained} positions and fast = {fast:g}: "
-                f"it is at least 0, and at most the number of pairs, {pairs}"
+                f"{got:g} with d = {head_dim}, base {base:g}, {trained} positions and fast = {fast:g}: it is at least 0, and at most the number of pairs, {pairs}"
             )
         for mistaken, message in (
-            (
-                number(trained - 1),
-                f"that counts the turns within {trained - 1} positions, and trained is {trained}",
-            ),
-            (
-                number(trained + 1),
-                f"that counts the turns within {trained + 1} positions, and trained is {trained}",
-            ),
+            (number(trained - 1), f"that counts the turns within {trained - 1} positions, and trained is {trained}"),
+            (number(trained + 1), f"that counts the turns within {trained + 1} positions, and trained is {trained}"),
             (int((turns * TURN > fast).sum()), "that counts radians as turns: a turn is 2π radians"),
             (
                 pairs - right,
                 "those are the pairs that turn less often: the fast ones stay, the slow ones are stretched",
             ),
-            (
-                right - 1,
-                "that is the index of the last pair that stays; pairs count from 0, so there is one more",
-            ),
-            (
-                right + 1,
-                "that is one pair too many: the first that turns at most `fast` times is on the ramp",
-            ),
+            (right - 1, "that is the index of the last pair that stays; pairs count from 0, so there is one more"),
+            (right + 1, "that is one pair too many: the first that turns at most `fast` times is on the ramp"),
             (2 * right, "those are dimensions: a pair has two of them"),
             (
                 int((TURN / angles(torch.tensor(1), head_dim, base=base) > fast).sum()),
@@ -224,8 +189,7 @@ def left_alone(answer: Answer) -> None:
             ),
             (
                 int((TURN / angles(torch.tensor(1), head_dim, base=base) < fast).sum()),
-                "a wavelength of `fast` positions has come round trained_length / fast times by the end, "
-                "not `fast` times",
+                "a wavelength of `fast` positions has come round trained_length / fast times by the end, not `fast` times",
             ),
         ):
             if got == mistaken:
@@ -257,12 +221,7 @@ def reach(answer: Answer) -> None:
         (_speeds(0.3, 0.03), _speeds(0.3, 0.05), 16, "where a pair has turned by 4.5 radians"),
         (_speeds(0.5, 0.04), _speeds(0.5, 0.05), 17, "where a pair has turned by 8 radians"),
         (_speeds(0.1, 0.02), _speeds(0.3, 0.03), 16, "where the slower pair is lost first"),
-        (
-            _speeds(0.4, 0.01),
-            _speeds(0.7, 0.03),
-            16,
-            "where a pair came round in training and is slowed now",
-        ),
+        (_speeds(0.4, 0.01), _speeds(0.7, 0.03), 16, "where a pair came round in training and is slowed now"),
     ):
         got = answer(speeds, trained_speeds, trained)
         if isinstance(got, torch.Tensor) and got.numel() == 1:
@@ -354,10 +313,7 @@ def read_config(answer: Answer) -> None:
         for value, message in (
             (int(size * part), "those are dimensions: a pair has two of them"),
             (size // 2, "partial_rotary_factor says that only a part of the head has angles"),
-            (
-                divided // 2,
-                "hidden_size / num_attention_heads is the head's size only where no key says otherwise",
-            ),
+            (divided // 2, "hidden_size / num_attention_heads is the head's size only where no key says otherwise"),
             (
                 int(divided * part) // 2,
                 "hidden_size / num_attention_heads is the head's size only where no key says otherwise",
@@ -370,10 +326,7 @@ def read_config(answer: Answer) -> None:
             wrong(f"{shown(got[0])} pairs, expected {pairs} for {shown(config)}")
         for value, message in (
             (before, "that is T₀, before stretching: times the factor"),
-            (
-                longest,
-                "max_position_embeddings is how long a text the makers allow; the method is made for s·T₀",
-            ),
+            (longest, "max_position_embeddings is how long a text the makers allow; the method is made for s·T₀"),
             (longest * factor, "the factor counts from T₀, not from max_position_embeddings"),
             (longest / factor, "that is T₀: times the factor"),
         ):

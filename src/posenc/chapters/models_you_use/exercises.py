@@ -20,8 +20,7 @@ def _near(one: Tensor, other: Tensor) -> bool:
 
 @exercise(
     "A row's own score stands on the diagonal: query m and key m.",
-    "Subtract from each row m the number scores[m, m]. "
-    "It has to stand beside the whole row, so it needs a second axis.",
+    "Subtract from each row m the number scores[m, m]. It has to stand beside the whole row, so it needs a second axis.",
     """[:, None] makes a column of numbers in a row:
 >>> torch.tensor([1., 4.])[:, None]
 tensor([[1.],
@@ -35,8 +34,7 @@ def less_own(answer: Answer) -> None:
         means = scores - scores.mean(-1, keepdim=True)
         if isinstance(result, Tensor) and result.shape == means.shape and result.isnan().equal(means.isnan()):
             wrong(
-                "you took off each row's mean, and a row with hidden keys has the mean -inf: "
-                "take its own score, which is never hidden"
+                "you took off each row's mean, and a row with hidden keys has the mean -inf: take its own score, which is never hidden"
             )
         got = answer.tensor(scores, shape=(length, length))
         own = scores.diagonal()
@@ -51,8 +49,7 @@ def less_own(answer: Answer) -> None:
         if _same(got.softmax(-1), scores.softmax(-1)):
             wrong("the weights are the same, but what you took off is not the score at the query's own place")
         wrong(
-            "the weights of the softmax have changed: "
-            f"take one number off each row, its own score; now {difference(got, scores - own[:, None])}"
+            f"the weights of the softmax have changed: take one number off each row, its own score; now {difference(got, scores - own[:, None])}"
         )
 
 
@@ -63,8 +60,7 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 @exercise(
     "Two numbers make a text: where it starts, and how far it steps from place to place. Each has p values.",
-    "Going on by the same step from place to place, "
-    "modulo p, two texts that agree at two places have the same start and the same step.",
+    "Going on by the same step from place to place, modulo p, two texts that agree at two places have the same start and the same step.",
     """cartesian_prod gives all pairs, and a column beside a row gives a table:
 >>> torch.tensor([[0], [1]]) + torch.tensor([[0, 2, 4]])
 tensor([[0, 2, 4],
@@ -83,15 +79,13 @@ def pair_texts(answer: Answer) -> None:
                     wrong(f"places {n} and {m} always hold the same token: a text has to step from place to place")
                 if len(pairs) < p * p:
                     wrong(
-                        f"for p = {p}, places {n} and {m} meet {len(pairs)} of the {p * p} pairs of tokens: "
-                        "they have to meet all of them, each once"
+                        f"for p = {p}, places {n} and {m} meet {len(pairs)} of the {p * p} pairs of tokens: they have to meet all of them, each once"
                     )
 
 
 @exercise(
     "Average away what is not asked for: the two tokens. Then leave out what the softmax leaves out.",
-    "The mean over the first two axes is left with a row for each query's place. "
-    "What is the same for all keys of a row changes no weight.",
+    "The mean over the first two axes is left with a row for each query's place. What is the same for all keys of a row changes no weight.",
     """mean takes several axes at once, here the first and the last:
 >>> torch.arange(8.0).view(2, 2, 2).mean((0, 2))
 tensor([2.5000, 4.5000])""",
@@ -111,8 +105,7 @@ def place_part(answer: Answer) -> None:
         if _near(got, mean - mean.mean(0)):
             wrong("you subtracted the mean of each column: that is what all queries prefer, and the softmax sees it")
         wrong(
-            "average over both tokens, the first two axes, and subtract from each row its mean over "
-            f"the keys: for a table of shape {shape}, {difference(got, mean - mean.mean(1, keepdim=True))}"
+            f"average over both tokens, the first two axes, and subtract from each row its mean over the keys: for a table of shape {shape}, {difference(got, mean - mean.mean(1, keepdim=True))}"
         )
 
 
@@ -151,15 +144,13 @@ def norm_parts(answer: Answer) -> None:
         if _near(got.sum(0), expected.sum(0)):
             wrong("the sum is right, but the summands are not: each keeps what comes from it alone")
         wrong(
-            "they don't sum to LayerNorm(x + e) without its bias: "
-            f"of the sum, {difference(got.sum(0), expected.sum(0))}"
+            f"they don't sum to LayerNorm(x + e) without its bias: of the sum, {difference(got.sum(0), expected.sum(0))}"
         )
 
 
 @exercise(
     "Ask what is in every query, whatever its token and its place: what biases add, and what all contents share.",
-    "Two of the three parts are vectors of the model's width, and go through the query's weight. "
-    "Which one comes after it?",
+    "Two of the three parts are vectors of the model's width, and go through the query's weight. Which one comes after it?",
     """A Linear with weight W makes W v of a vector v:
 >>> torch.tensor([[1., 2.], [0., 1.]]) @ torch.tensor([1., 1.])
 tensor([3., 1.])""",
@@ -188,15 +179,13 @@ def constant_query(answer: Answer) -> None:
             wrong("take the mean over the tokens, and put LayerNorm's bias through the weight")
         right = weight @ (mean + norm_bias) + bias
         wrong(
-            "it is not what all queries share, which comes from the mean content, LayerNorm's "
-            f"bias and the query's bias: for a weight of shape {(head, d)}, {difference(got, right)}"
+            f"it is not what all queries share, which comes from the mean content, LayerNorm's bias and the query's bias: for a weight of shape {(head, d)}, {difference(got, right)}"
         )
 
 
 @exercise(
     "Read a pair of dimensions as a complex number. Turning it is one multiplication by e^iθ.",
-    "For one vector, conj(before) · after is a number with the angle θ, and the longer the vectors, "
-    "the larger it is. Put those of all vectors together before you take an angle.",
+    "For one vector, conj(before) · after is a number with the angle θ, and the longer the vectors, the larger it is. Put those of all vectors together before you take an angle.",
     """atan2 gives the angle, with its sign:
 >>> math.atan2(1.0, 0.0) / math.pi
 0.5""",

@@ -86,24 +86,21 @@ def hide_the_future(answer: Answer) -> None:
     if not bias[future].lt(-1e4).all():
         row, key = (future & (bias >= -1e4)).nonzero()[0].tolist()
         wrong(
-            f"a later key still gets weight: key {key} has the bias {bias[row, key]:g} for query {row}. "
-            "It is added before the softmax, so hiding takes -math.inf"
+            f"a later key still gets weight: key {key} has the bias {bias[row, key]:g} for query {row}. It is added before the softmax, so hiding takes -math.inf"
         )
     if bias.diagonal().lt(-1e4).any():
         wrong("a token cannot see itself: row 0 then sees nothing, and its softmax is NaN")
     if bias[~future].ne(0).any():
         row, key = (~future & (bias != 0)).nonzero()[0].tolist()
         wrong(
-            "a visible key gets a bias other than 0: "
-            f"key {key} has {bias[row, key]:g} for query {row}, and that changes its weight"
+            f"a visible key gets a bias other than 0: key {key} has {bias[row, key]:g} for query {row}, and that changes its weight"
         )
     tail = answer.tensor(1, 4, shape=(1, 4), dtype=torch.float32)
     if tail[0, 1:].lt(-1e4).any():
         wrong("right for a square, but one query against four keys must see all four: queries are the newest tokens")
     if not torch.equal(answer.tensor(2, 5, shape=(2, 5), dtype=torch.float32) == 0, causal_bias(2, 5) == 0):
         wrong(
-            "right for a square and for one query, but wrong for 2 queries and 5 keys: "
-            "move the edge by n_keys - n_queries"
+            "right for a square and for one query, but wrong for 2 queries and 5 keys: move the edge by n_keys - n_queries"
         )
 
 
@@ -156,8 +153,7 @@ def next_row(answer: Answer) -> None:
     right = attention(query[-1:], keys, values)[0]
     if not same(right):
         wrong(
-            "this is not softmax(q·k / √d) over all 8 keys, times the 8 values: "
-            f"check each of the three steps ({difference(row, right)})"
+            f"this is not softmax(q·k / √d) over all 8 keys, times the 8 values: check each of the three steps ({difference(row, right)})"
         )
 
 
@@ -204,8 +200,7 @@ def unpermute(answer: Answer) -> None:
 
 @exercise(
     "Which token asks the question when the next one is generated? That one must stay where it is.",
-    "The words before it may stand in any order. Which change of order is never the same sentence again, "
-    "also for “to be to sleep” and for words that are sorted already?",
+    "The words before it may stand in any order. Which change of order is never the same sentence again, also for “to be to sleep” and for words that are sorted already?",
     well_done="two sentences, one answer: no training can make one layer tell them apart.",
 )
 def failing_twin(answer: Answer) -> None:
@@ -235,9 +230,7 @@ def failing_twin(answer: Answer) -> None:
         if words:
             word = min(words, key=lambda word: found[word] == asked[word])
             wrong(
-                f"“{word}” is {asked[word]} of the {len(tokens)} words of “{sentence}”, "
-                f"and {found[word]} of the {len(twin)} of the twin: it needs the same words, "
-                "each as often (or all of them twice as often), otherwise other values are averaged"
+                f"“{word}” is {asked[word]} of the {len(tokens)} words of “{sentence}”, and {found[word]} of the {len(twin)} of the twin: it needs the same words, each as often (or all of them twice as often), otherwise other values are averaged"
             )
 
 
@@ -293,10 +286,8 @@ def position_from_share(answer: Answer) -> None:
             )
         if position != 3 and got in (position - 1, position + 1):
             wrong(
-                f"right at first, and {got:g} at position {position}, since 1/share "
-                f"is {1 / share!r} in floating point: int, floor and ceil cut; round, or return the fraction"
+                f"right at first, and {got:g} at position {position}, since 1/share is {1 / share!r} in floating point: int, floor and ceil cut; round, or return the fraction"
             )
         wrong(
-            f"a share of {share:.3f} belongs to position {position}, not {got:.3f}: "
-            "how many tokens share equally, if each gets as much?"
+            f"a share of {share:.3f} belongs to position {position}, not {got:.3f}: how many tokens share equally, if each gets as much?"
         )

@@ -74,8 +74,7 @@ def steps_apart(answer: Answer) -> None:
         if math.isclose(got, _apart(agreeing, tokens, log, cached=False).abs().max().item(), abs_tol=1e-9):
             wrong("the cache is not handed on: each step needs the one that the step before returned")
         wrong(
-            f"two runs that agree to the last digit are apart by {got:.3g}: "
-            "compare the logits of each step with those of the same place in the whole text"
+            f"two runs that agree to the last digit are apart by {got:.3g}: compare the logits of each step with those of the same place in the whole text"
         )
     shifted = _Toy(constant=5.0)
     if abs(answer.number(shifted.whole, shifted.step, tokens)) > 1e-9:
@@ -149,12 +148,7 @@ def positions_from_mask(answer: Answer) -> None:
     well_done="whichever way round it turns, and however much of the head.",
 )
 def layout_of(answer: Answer) -> None:
-    for head_dim, rotary_dim, direction, offset in (
-        (16, 16, 1, 0),
-        (16, 16, -1, 0),
-        (32, 8, 1, 0),
-        (12, 12, 1, 5),
-    ):
+    for head_dim, rotary_dim, direction, offset in ((16, 16, 1, 0), (16, 16, -1, 0), (32, 8, 1, 0), (12, 12, 1, 5)):
         said = {}
         for layout in ("interleaved", "half_split"):
             rotate = Convention(head_dim, layout, rotary_dim, base=100.0, direction=direction, offset=offset).rotate
@@ -167,8 +161,7 @@ def layout_of(answer: Answer) -> None:
             wrong("the two names have changed places: neighbours are interleaved")
         if direction == -1:
             wrong(
-                "right for counter-clockwise turns, wrong for clockwise ones: "
-                "look at which dimension moves, not at its sign"
+                "right for counter-clockwise turns, wrong for clockwise ones: look at which dimension moves, not at its sign"
             )
         if rotary_dim < head_dim:
             wrong(
@@ -179,8 +172,7 @@ def layout_of(answer: Answer) -> None:
                 "wrong where position 0 is turned too: don't compare with position 0, look at the zeros of one result"
             )
         wrong(
-            f"both layouts are called {said['interleaved']}: "
-            "is the vector turned at a position other than 0, and is it 0 in all dimensions but one?"
+            f"both layouts are called {said['interleaved']}: is the vector turned at a position other than 0, and is it 0 in all dimensions but one?"
         )
 
 
@@ -210,8 +202,7 @@ def base_of(answer: Answer) -> None:
         pairs = head_dim // 2
         if same(base ** ((pairs - 1) / pairs)):
             wrong(
-                "that is the ratio of the first pair's speed to the last's, base^((d-2)/d): "
-                "raise it to the power d/(d-2)"
+                "that is the ratio of the first pair's speed to the last's, base^((d-2)/d): raise it to the power d/(d-2)"
             )
         if same(1 / base):
             wrong("upside down: divide the faster pair's angle by the slower's")
@@ -219,8 +210,7 @@ def base_of(answer: Answer) -> None:
             wrong("that is the logarithm of the base")
         if scale != 1 and got > 0 and not math.isclose(got, base, rel_tol=0.1):
             wrong(
-                f"right for plain positions, {got:.4g} for base {base:,.0f} with positions times {scale}: "
-                "use the ratio of two pairs, at position 1, where neither has turned by more than π"
+                f"right for plain positions, {got:.4g} for base {base:,.0f} with positions times {scale}: use the ratio of two pairs, at position 1, where neither has turned by more than π"
             )
         wrong(f"it gives {got:.6g} for base {base:,.0f}")
 
@@ -305,6 +295,5 @@ def packing_mask(answer: Answer) -> None:
             wrong("upside down: True is for what may be seen")
         m, n = (got != (same & causal)).nonzero()[0].tolist()
         wrong(
-            f"for the documents {numbers}, query {m} "
-            f"is {'to' if same[m, n] and n <= m else 'not to'} see key {n}, and it gives {got[m, n].item()}"
+            f"for the documents {numbers}, query {m} is {'to' if same[m, n] and n <= m else 'not to'} see key {n}, and it gives {got[m, n].item()}"
         )

@@ -88,15 +88,12 @@ def rotary(answer: Answer) -> None:
         off = (ratio.angle() - positions[:, None] * speed).cos() < 1 - 1e-9
         head, token, pair = off.nonzero()[0].tolist()
         wrong(
-            f"pair {pair} at position {positions[token]} "
-            f"and base {base:g} turns by {ratio[head, token, pair].angle():.4g}, "
-            f"and p·base^(-2i/d) is {positions[token] * speed[pair]:.4g} there"
+            f"pair {pair} at position {positions[token]} and base {base:g} turns by {ratio[head, token, pair].angle():.4g}, and p·base^(-2i/d) is {positions[token] * speed[pair]:.4g} there"
         )
     far = torch.tensor([1_000_000, 1_000_257, 0, 131_071])
     if not torch.allclose(answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6):
         wrong(
-            "right near 0, wrong at position 1,000,000: "
-            "the angles have too few digits; compute exponents and angles in torch.float64"
+            "right near 0, wrong at position 1,000,000: the angles have too few digits; compute exponents and angles in torch.float64"
         )
     if not torch.allclose(got, _rotary(x, positions, base), rtol=0, atol=1e-9):
         wrong("right to six digits: it is rounded to float32 on the way, so keep all of it in torch.float64")
@@ -203,8 +200,7 @@ _MISTAKES = [  # what a wrong answer equals, and what is said of it
 @exercise(
     "Without positions in their vectors, query and key can be the same two vectors for all tokens.",
     "Start with equal ones: their score is largest at offset 0. Then turn one of them, once and for all.",
-    "Turns add up: what was turned by 2 beforehand looks at position 7 as if it stood at 9. "
-    "Where should the query at m seem to stand, so that it meets the key at m - back at offset 0?",
+    "Turns add up: what was turned by 2 beforehand looks at position 7 as if it stood at 9. Where should the query at m seem to stand, so that it meets the key at m - back at offset 0?",
     """The longer both vectors, the larger the difference of their scores, and the sharper the softmax:
 >>> [round(torch.tensor([length * 1.0, length * 0.8]).softmax(-1)[0].item(), 2) for length in (1, 10, 100)]
 [0.55, 0.88, 1.0]""",
@@ -224,8 +220,7 @@ def look_back(answer: Answer) -> None:
             if weight > 0.9:
                 continue
             wrong(
-                f"it looks {back} back, with a weight of {weight:.2f} only: "
-                "make the vectors longer, so that the softmax gets sharp"
+                f"it looks {back} back, with a weight of {weight:.2f} only: make the vectors longer, so that the softmax gets sharp"
             )
         if back and (everywhere[:-back].argmax(dim=-1) == m[:-back] + back).all():
             wrong(f"it looks {back} ahead: turn the other way, or turn the other vector")
@@ -235,18 +230,14 @@ def look_back(answer: Answer) -> None:
             wrong("it looks at position 0 whatever the query's position: is a vector zero, or a sign wrong?")
         query_at = (best != m[back:] - back).nonzero()[0].item() + back
         wrong(
-            f"the query at {query_at} has its largest weight {query_at - best[query_at - back]} "
-            f"positions back, not {back}: the turn of every pair is its own speed times {back}"
+            f"the query at {query_at} has its largest weight {query_at - best[query_at - back]} positions back, not {back}: the turn of every pair is its own speed times {back}"
         )
 
 
 @exercise(
     "Start from k = q, whose score falls from 1. What does k = -q do?",
-    "Over all pairs that ends higher than it starts, "
-    "but on the way the fast pairs come round and pull it down. It takes one pair only.",
-    "In one pair of speed ω the score of k = -q is -cos(ω·distance). "
-    "It rises until the hand has made half a turn. "
-    "So 64 steps must stay within half a turn; but a hand that hardly moves hardly raises the score.",
+    "Over all pairs that ends higher than it starts, but on the way the fast pairs come round and pull it down. It takes one pair only.",
+    "In one pair of speed ω the score of k = -q is -cos(ω·distance). It rises until the hand has made half a turn. So 64 steps must stay within half a turn; but a hand that hardly moves hardly raises the score.",
     well_done="no decay at all; which way the score goes, the vectors decide.",
 )
 def break_decay(answer: Answer) -> None:
@@ -272,12 +263,10 @@ def break_decay(answer: Answer) -> None:
         falls = (~rises).nonzero()[0].item()
         if falls and not rises[falls:].any():
             wrong(
-                f"with d = {head_dim} it rises up to distance {falls} and falls from there: "
-                "by then the hand has made half a turn; take a slower pair"
+                f"with d = {head_dim} it rises up to distance {falls} and falls from there: by then the hand has made half a turn; take a slower pair"
             )
         wrong(
-            f"with d = {head_dim} it goes from {scores[0]:.2f} to {scores[-1]:.2f}, but falls from distance "
-            f"{falls} to {falls + 1}: fast pairs come round and pull it down; use one pair that does not"
+            f"with d = {head_dim} it goes from {scores[0]:.2f} to {scores[-1]:.2f}, but falls from distance {falls} to {falls + 1}: fast pairs come round and pull it down; use one pair that does not"
         )
 
 
@@ -372,8 +361,7 @@ def cached_position(answer: Answer) -> None:
             wrong("pair 0 comes round every 6.28 positions: one pair alone does not tell them apart, use all")
         if rounded:
             wrong(
-                f"{got:g} for a key at {position} that was stored in bfloat16: a slow pair "
-                "alone is too rough, and no pair agrees to the last digit; take the nearest over all pairs"
+                f"{got:g} for a key at {position} that was stored in bfloat16: a slow pair alone is too rough, and no pair agrees to the last digit; take the nearest over all pairs"
             )
         wrong(
             f"{got:g} for the key at {position}: which of the {length} turns of the key is nearest to the cached one?"
@@ -407,8 +395,7 @@ def tables(answer: Answer) -> None:
         if low == torch.bfloat16:
             if near(torch.arange(length).to(low).double()[:, None] * speed, 0.01):
                 wrong(
-                    "the positions are still in bfloat16, and 257 becomes 256: "
-                    "keep them as integers until they are multiplied"
+                    "the positions are still in bfloat16, and 257 becomes 256: keep them as integers until they are multiplied"
                 )
             if near(torch.arange(length)[:, None] * speed.to(low).double(), 0.01):
                 wrong("the speeds are still rounded to bfloat16, and a position of 4000 makes the rounding large")
@@ -419,6 +406,5 @@ def tables(answer: Answer) -> None:
         elif near(exact, 2e-3):
             wrong("right for bfloat16; for a float32 model the angles need more than float32: compute them in float64")
         wrong(
-            "the table is off by more than rounding its numbers explains: it should hold cos and sin "
-            f"of p·10000^(-2i/d), and in {dtype} {difference(got, torch.stack([exact.cos(), exact.sin()]))}"
+            f"the table is off by more than rounding its numbers explains: it should hold cos and sin of p·10000^(-2i/d), and in {dtype} {difference(got, torch.stack([exact.cos(), exact.sin()]))}"
         )

@@ -38,8 +38,7 @@ def standing_back(answer: Answer) -> None:
             wrong("that patch comes later: a step back makes the number smaller")
         if is_(row, column - back):
             wrong(
-                "the column alone moves, and becomes negative: "
-                "before the first of a row stands the last of the row above"
+                "the column alone moves, and becomes negative: before the first of a row stands the last of the row above"
             )
         if is_(row - back // width, column - back % width):
             wrong("it forgets the wrap: where the column falls below 0, one row more is used up")
@@ -49,8 +48,7 @@ def standing_back(answer: Answer) -> None:
             wrong("it counts width + 1 patches a row: the columns go from 0 to width - 1, and that makes width")
         here = (got != torch.stack(right, dim=-1)).any(-1).nonzero()[0].item()
         wrong(
-            f"{back} back from {places[here].tolist()} in rows of {width} is not {got[here].tolist()}: "
-            "count there by hand"
+            f"{back} back from {places[here].tolist()} in rows of {width} is not {got[here].tolist()}: count there by hand"
         )
 
 
@@ -60,8 +58,7 @@ def _patch(numbers: Tensor, width: int) -> tuple[Tensor, Tensor]:
 
 @exercise(
     "Half of the pairs turn with the row, half with the column. Write the angles of one half first.",
-    "The half is a rotary encoding of its own, of a head of head_dim / 2 dimensions: "
-    "`angles` gives its head_dim / 4 pairs, if you hand it that size, and the base.",
+    "The half is a rotary encoding of its own, of a head of head_dim / 2 dimensions: `angles` gives its head_dim / 4 pairs, if you hand it that size, and the base.",
     """Two tensors of angles side by side:
 >>> torch.cat([torch.zeros(3, 2), torch.ones(3, 2)], dim=-1).shape
 torch.Size([3, 4])""",
@@ -83,8 +80,7 @@ def axial_angles(answer: Answer) -> None:
             wrong("rows and columns have changed places: the first pairs turn with the row")
         if same(torch.cat([row[:, None] * speeds[:4], column[:, None] * speeds[4:]], dim=-1)):
             wrong(
-                "one list of speeds is cut in two, so that columns get the slow ones: "
-                "both halves have the same speeds, those of a head of head_dim / 2"
+                "one list of speeds is cut in two, so that columns get the slow ones: both halves have the same speeds, those of a head of head_dim / 2"
             )
         if same(torch.cat([row[:, None] * speeds[:4], column[:, None] * speeds[:4]], dim=-1)):
             wrong(
@@ -96,13 +92,10 @@ def axial_angles(answer: Answer) -> None:
             wrong("every pair turns with row + column: (0, 1) and (1, 0) then are one place")
         if torch.allclose(got, got[:, :1].expand_as(got)) or same(right / right[-1] * got[-1]):
             wrong(
-                "the angles grow with the places as they should, but not at the speeds base^(-4i/head_dim): "
-                f"for base {base:g} a row turns the pairs 0 to 3 by {_rounded(got[1, :4])}, "
-                f"and should by {_rounded(right[1, :4])}"
+                f"the angles grow with the places as they should, but not at the speeds base^(-4i/head_dim): for base {base:g} a row turns the pairs 0 to 3 by {_rounded(got[1, :4])}, and should by {_rounded(right[1, :4])}"
             )
         wrong(
-            "these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 column·speed; "
-            f"for {places.tolist()}, {difference(got, right)}"
+            f"these are not the axial angles: the pairs 0 to 3 are row·speed, the pairs 4 to 7 column·speed; for {places.tolist()}, {difference(got, right)}"
         )
 
 
@@ -145,8 +138,7 @@ def second_difference(answer: Answer) -> None:
 @exercise(
     "Going one wavelength in its direction, the pair makes a whole turn: 2π.",
     "A step of one row is a step of cos(direction) in the direction; a step of one column is one of sin(direction).",
-    "Try the ends. With direction 0 and wavelength 8, "
-    "eight rows are a whole turn, and columns turn nothing; with direction π/2 it is the other way round.",
+    "Try the ends. With direction 0 and wavelength 8, eight rows are a whole turn, and columns turn nothing; with direction π/2 it is the other way round.",
     well_done="two numbers a pair are all that mixed angles need.",
 )
 def pair_steps(answer: Answer) -> None:
@@ -179,8 +171,7 @@ def pair_steps(answer: Answer) -> None:
 
 @exercise(
     "Write the three parts apart, each of shape (tokens, 3), and put them together with torch.cat.",
-    "In the image, time stays at the coordinate that a next token of text would have had. "
-    "Rows and columns start there.",
+    "In the image, time stays at the coordinate that a next token of text would have had. Rows and columns start there.",
     "How many coordinates does an image use up? Its longer side. The text goes on at the largest coordinate + 1.",
     """The rows and the columns of a grid:
 >>> from posenc.axes import grid
@@ -197,8 +188,7 @@ def places_in_text(answer: Answer) -> None:
         text, image, rest = got.tensor_split([before, before + rows * columns])
         if not torch.equal(text, right[:before]):
             wrong(
-                "the text before the image: token 0 is at (0, 0, 0), token 1 at (1, 1, 1), and so on; "
-                f"yours are at {text[:2].tolist()} …"
+                f"the text before the image: token 0 is at (0, 0, 0), token 1 at (1, 1, 1), and so on; yours are at {text[:2].tolist()} …"
             )
         patches = grid(rows, columns, start=(before, before))
         if not torch.equal(image, right[before : before + rows * columns]):
@@ -210,9 +200,7 @@ def places_in_text(answer: Answer) -> None:
                 wrong("the time of the image: it stands still, at the coordinate after the last token before it")
             r, c = divmod((image != right[before : before + rows * columns]).any(-1).nonzero()[0].item(), columns)
             wrong(
-                f"the image, {rows} × {columns} after {before} tokens: "
-                f"patch ({r}, {c}) is at {image[r * columns + c].tolist()}, "
-                f"and (before, before + r, before + c) is {[before, before + r, before + c]}"
+                f"the image, {rows} × {columns} after {before} tokens: patch ({r}, {c}) is at {image[r * columns + c].tolist()}, and (before, before + r, before + c) is {[before, before + r, before + c]}"
             )
         went_on = int(rest[0, 0])
         if not torch.equal(rest, went_on + torch.arange(after)[:, None].expand(-1, 3)):
@@ -226,16 +214,14 @@ def places_in_text(answer: Answer) -> None:
                 "the text goes on after one side of the image: the longer one counts, else a coordinate is used twice"
             )
         wrong(
-            f"the text goes on at {went_on}, "
-            f"and the largest coordinate before it is {right[:-after].max()}: add 1 to that"
+            f"the text goes on at {went_on}, and the largest coordinate before it is {right[:-after].max()}: add 1 to that"
         )
 
 
 @exercise(
     "Without an image, the next token has the coordinate `tokens`: they count from 0.",
     "An image has rows·columns patches in the sequence and uses up max(rows, columns) coordinates.",
-    "An example: 10 tokens, of which 6 are the patches of an image of 2 × 3. "
-    "Four are text, the image uses up three coordinates, so the next token stands at 7.",
+    "An example: 10 tokens, of which 6 are the patches of an image of 2 × 3. Four are text, the image uses up three coordinates, so the next token stands at 7.",
     well_done="a cache that counts tokens must add this difference, the delta, to every token that it decodes.",
 )
 def next_coordinate(answer: Answer) -> None:

@@ -15,8 +15,7 @@ from posenc.timing import Traffic
 @exercise(
     "There are five operations: two multiplications, a minus, a cat and a sum. Write down each on a line of its own.",
     "With n numbers in x and t in a table: x * cos reads n + t and writes n. The minus touches half of x.",
-    "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: "
-    "the five operations read 4, 1, 2, 4 and 4 numbers. What does each write?",
+    "Compare your list for one head, one token and d = 2, where x and each table have 2 numbers: the five operations read 4, 1, 2, 4 and 4 numbers. What does each write?",
     well_done="every intermediate result is written to memory and read again.",
 )
 def rotation_bytes(answer: Answer) -> None:
@@ -50,17 +49,14 @@ def rotation_bytes(answer: Answer) -> None:
         if same(5.5 * n + 2 * t):
             wrong("that is what the operations read: add what they write")
         wrong(
-            f"for {heads} heads, T = {length}, d = {d}, itemsize {itemsize} it is not {got:,.0f} bytes: "
-            f"that is {got / itemsize / n:.3g} times the numbers of x. "
-            "List 5 operations, what each reads and what it writes"
+            f"for {heads} heads, T = {length}, d = {d}, itemsize {itemsize} it is not {got:,.0f} bytes: that is {got / itemsize / n:.3g} times the numbers of x. List 5 operations, what each reads and what it writes"
         )
 
 
 @exercise(
     "How long does the device need for the bytes? How long does the host need to launch the kernels?",
     "Both work at the same time, so a function takes the longer of its two times.",
-    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so "
-    "the function takes 4 µs. Write a function that gives this time for one of the two, and call it twice.",
+    "An example: 10 MB at 4 TB/s take 2.5 µs. One launch of 4 µs takes longer than that, so the function takes 4 µs. Write a function that gives this time for one of the two, and call it twice.",
     well_done="with few bytes launches decide, with many the bytes.",
 )
 def faster(answer: Answer) -> None:
@@ -92,8 +88,7 @@ def faster(answer: Answer) -> None:
         for each in (first, second)
     )
     wrong(
-        f"wrong for {first.bytes:,} bytes in {first.kernels} against "
-        f"{second.bytes:,} in {second.kernels} kernels, which need {times}: the longer of each two counts"
+        f"wrong for {first.bytes:,} bytes in {first.kernels} against {second.bytes:,} in {second.kernels} kernels, which need {times}: the longer of each two counts"
     )
 
 
@@ -121,8 +116,7 @@ def time_kernel(answer: Answer) -> None:
         wrong("5 µs is what the host needs to queue the call: it did not wait for the device")
     if near(got, 45e-6):
         wrong(
-            "45 µs is the kernel and its launch: "
-            "the device was idle and waited for the host; let it flush meanwhile, and wait once, at the end"
+            "45 µs is the kernel and its launch: the device was idle and waited for the host; let it flush meanwhile, and wait once, at the end"
         )
     if near(got, 105e-6, 0.06):
         wrong("about 100 µs is the kernel and the flush: flush before the first reading of the pair")
@@ -137,8 +131,7 @@ def time_kernel(answer: Answer) -> None:
     got = read(every=10, delay=1e-3)
     if not near(got, 40e-6):
         wrong(
-            f"it reads {1e6 * got:.3g} µs off a kernel of 40 µs that is interrupted in each tenth call: "
-            "take the median of single calls, not a mean"
+            f"it reads {1e6 * got:.3g} µs off a kernel of 40 µs that is interrupted in each tenth call: take the median of single calls, not a mean"
         )
     got = read(90e-6)
     if not near(got, 90e-6):
@@ -189,8 +182,7 @@ def decode_step(answer: Answer) -> None:
         if not cached(right):
             if cached(cache, key[:, None]):
                 wrong(
-                    "the key goes into the cache as it came, or turned to position 0, which is the same: "
-                    "rotate it by the angles of `position`, then append it"
+                    "the key goes into the cache as it came, or turned to position 0, which is the same: rotate it by the angles of `position`, then append it"
                 )
             if cached(new, cache):
                 wrong("the new key stands in front of the cache: append it at the end")
@@ -204,8 +196,7 @@ def decode_step(answer: Answer) -> None:
                 wrong("the new key is turned to position + 1: it stands at `position`")
             kept = torch.allclose(got["cache"][:, :n], cache)
             wrong(
-                f"the new cache at position {position}: the {n} keys that were in it have "
-                f"{'stayed, and the last is not the key turned by its position' if kept else 'changed, and are to stay'}"
+                f"the new cache at position {position}: the {n} keys that were in it have {'stayed, and the last is not the key turned by its position' if kept else 'changed, and are to stay'}"
             )
         if torch.allclose(got["scores"], scores(right, query[:, None]), rtol=0, atol=1e-9):
             wrong("the keys are turned and the query is not, or to position 0: it stands where the new key stands")
@@ -214,8 +205,7 @@ def decode_step(answer: Answer) -> None:
             wrong("the scores lack the division by √d")
         if not torch.allclose(got["scores"], expected, rtol=0, atol=1e-9):
             wrong(
-                "the cache is right, the scores are not: rotated query times every key of the new cache, "
-                f"over √d ({difference(got['scores'], expected)})"
+                f"the cache is right, the scores are not: rotated query times every key of the new cache, over √d ({difference(got['scores'], expected)})"
             )
 
 
@@ -244,8 +234,7 @@ def longest_bias(answer: Answer) -> None:
         if got == math.isqrt(memory // heads):
             wrong("that counts numbers: each has itemsize bytes")
         wrong(
-            f"{got:,.0f} is not the longest text for {memory:,} bytes, {heads} heads, itemsize {itemsize}: "
-            f"its bias takes {heads * itemsize * got**2:,.0f} bytes"
+            f"{got:,.0f} is not the longest text for {memory:,} bytes, {heads} heads, itemsize {itemsize}: its bias takes {heads * itemsize * got**2:,.0f} bytes"
         )
 
 

@@ -82,11 +82,7 @@ PLANTED = [
     ("less_own", lambda s: s - s.exp().sum(-1, keepdim=True).log(), "not the score at the query's own place"),
     ("less_own", lambda s: own(s) * 2, "its own score; now every number is 2 times"),
     ("pair_texts", lambda p: texts(p) + 1, "take them modulo p"),
-    (
-        "pair_texts",
-        lambda p: (torch.arange(p * p)[:, None] + torch.zeros(p, dtype=torch.int64)) % p,
-        "the same token",
-    ),
+    ("pair_texts", lambda p: (torch.arange(p * p)[:, None] + torch.zeros(p, dtype=torch.int64)) % p, "the same token"),
     ("pair_texts", at_random, "of the 25 pairs of tokens: they have to meet all"),
     ("place_part", lambda t: t.mean((0, 1)), "a row's mean is still in it"),
     ("place_part", lambda t: t.mean((0, 1)) - t.mean(), "one number for each row"),
@@ -98,11 +94,7 @@ PLANTED = [
     ("norm_parts", mistaken(parts, correction=1), "correction=0"),
     ("norm_parts", mistaken(parts, with_eps=False), "eps is missing"),
     ("norm_parts", content_takes_all_means, "the sum is right, but the summands are not"),
-    (
-        "norm_parts",
-        lambda x, e, weight, eps: torch.stack([x, e]),
-        "without its bias: of the sum, at [0, 0] it is",
-    ),
+    ("norm_parts", lambda x, e, weight, eps: torch.stack([x, e]), "without its bias: of the sum, at [0, 0] it is"),
     (
         "constant_query",
         lambda c, w, b, n: (w.T if w.shape[0] == w.shape[1] else w) @ (c.mean(0) + n) + b,

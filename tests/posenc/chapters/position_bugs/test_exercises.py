@@ -131,16 +131,8 @@ PLANTED = [
     ("steps_apart", partial(right_steps, summary=lambda x: x[:, -1].abs().max()), "the last token alone"),
     ("steps_apart", partial(right_steps, summary=lambda x: x.abs().mean()), "that is the mean"),
     ("steps_apart", partial(right_steps, of=partial(torch.softmax, dim=-1)), "it compares probabilities"),
-    (
-        "steps_apart",
-        partial(right_steps, summary=lambda x: 3 * x.abs().max()),
-        "the largest difference of a log-prob",
-    ),
-    (
-        "positions_from_mask",
-        lambda r: torch.arange(r.shape[1]).expand(r.shape).clone(),
-        "it counts the padding too",
-    ),
+    ("steps_apart", partial(right_steps, summary=lambda x: 3 * x.abs().max()), "the largest difference of a log-prob"),
+    ("positions_from_mask", lambda r: torch.arange(r.shape[1]).expand(r.shape).clone(), "it counts the padding too"),
     ("positions_from_mask", lambda r: r.cumsum(1) * r, "take 1 off the count"),
     ("positions_from_mask", lambda r: r.cumsum(0) - 1, "down the columns"),
     ("positions_from_mask", lambda r: r.cumsum(1) - 1, "the padding has -1 to -1"),
@@ -174,16 +166,8 @@ PLANTED = [
     ("repaired", partial(right_repair, parts=("query", "key", "value")), "values are not turned"),
     ("repaired", partial(right_repair, parts=("query",)), "the query is reordered and the key is not"),
     ("repaired", partial(right_repair, parts=("key",)), "the key is reordered and the query is not"),
-    (
-        "repaired",
-        partial(right_repair, move=lambda rows, d: to_interleaved(rows, d, dim=0)),
-        "that is the way back",
-    ),
-    (
-        "repaired",
-        partial(right_repair, move=lambda rows, d: to_half_split(rows, len(rows), dim=0)),
-        "different heads",
-    ),
+    ("repaired", partial(right_repair, move=lambda rows, d: to_interleaved(rows, d, dim=0)), "that is the way back"),
+    ("repaired", partial(right_repair, move=lambda rows, d: to_half_split(rows, len(rows), dim=0)), "different heads"),
     ("repaired", partial(right_repair, move=columns), "columns are reordered"),
     ("repaired", partial(right_repair, move=lambda rows, d: rows.flip(0)), "is not in the half-split order"),
     ("repaired", partial(right_repair, kinds=("weight",)), "the biases stand where they stood"),
@@ -198,11 +182,7 @@ PLANTED = [
         lambda d: torch.zeros(len(d), len(d), dtype=torch.bool),
         "for the documents [0, 0, 0, 1, 1], query 0 is to see key 0, and it gives False",
     ),
-    (
-        "packing_mask",
-        lambda d: right_mask(d) | causal(d).tril(-3),
-        "query 3 is not to see key 0, and it gives True",
-    ),
+    ("packing_mask", lambda d: right_mask(d) | causal(d).tril(-3), "query 3 is not to see key 0, and it gives True"),
 ]
 
 RIGHT = [

@@ -121,16 +121,8 @@ PLANTED = [
         "one list of speeds is cut in two",
     ),
     ("axial_angles", with_speeds(*[lambda i, d: 2 * i / d] * 2), "the pairs slow down too little"),
-    (
-        "axial_angles",
-        lambda *a: right_axial(*a).unflatten(-1, (2, -1)).mT.flatten(-2),
-        "rows and columns take turns",
-    ),
-    (
-        "axial_angles",
-        lambda p, d, base: angles(p.sum(-1), d, base=base),
-        "every pair turns with row + column",
-    ),
+    ("axial_angles", lambda *a: right_axial(*a).unflatten(-1, (2, -1)).mT.flatten(-2), "rows and columns take turns"),
+    ("axial_angles", lambda p, d, base: angles(p.sum(-1), d, base=base), "every pair turns with row + column"),
     ("axial_angles", with_speeds(*[lambda i, d: 0 * i] * 2), "not at the speeds"),
     (
         "axial_angles",
@@ -152,16 +144,8 @@ PLANTED = [
     ("pair_steps", partial(right_steps, power=1), "a longer wavelength makes it turn faster"),
     ("pair_steps", partial(right_steps, power=1, turn=1), "a longer wavelength makes it turn faster"),
     ("pair_steps", partial(right_steps, power=0, turn=1), "the wavelength is not used"),
-    (
-        "pair_steps",
-        partial(right_steps, wave=lambda a: (-math.sin(a), math.cos(a))),
-        "that runs along the stripes",
-    ),
-    (
-        "pair_steps",
-        partial(right_steps, wave=lambda a: (math.sin(a), -math.cos(a))),
-        "that runs along the stripes",
-    ),
+    ("pair_steps", partial(right_steps, wave=lambda a: (-math.sin(a), math.cos(a))), "that runs along the stripes"),
+    ("pair_steps", partial(right_steps, wave=lambda a: (math.sin(a), -math.cos(a))), "that runs along the stripes"),
     ("pair_steps", lambda a, w: right_steps(math.radians(a), w), "taken for degrees"),
     ("pair_steps", lambda *a: right_steps(*a).float().double(), "right to six digits"),
     ("pair_steps", lambda *a: -right_steps(*a), "is not [-1.103, -0.602]: every number has the other sign"),
