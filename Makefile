@@ -36,7 +36,7 @@ site: ready ## make the course as web pages whose sliders move without a kernel
 	@$(steady) $(python) -m courseware.site.pages
 
 tally: ready ## print how long each lesson and laboratory is (CHAPTER=01 for one)
-	@$(python) -m courseware.tally $(CHAPTER)
+	@$(python) tests/tally.py $(CHAPTER)
 
 bench: ready ## measure what moves, rotations and chapters cost (TABLES=moves for one)
 	@$(python) tests/bench.py $(TABLES)

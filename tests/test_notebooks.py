@@ -18,14 +18,15 @@ import nbformat
 import pytest
 from nbformat import v4
 from PIL import Image
+from tally import beyond
 
 from courseware import dependencies, notebooks
 from courseware.code import fingerprint
 from courseware.dependencies import defined, used
 from courseware.index import TAG as INDEX
 from courseware.index import missing, stored, with_index
+from courseware.notebooks import FOLDED
 from courseware.solutions import HINTS, WORKED, source, with_solutions
-from courseware.tally import FOLDED, beyond
 from posenc.lesson.claims import bundle, make
 from posenc.lesson.guesses import Guess, _Comparison
 

@@ -38,7 +38,7 @@ MAKE = {
     "FRESH=1 make notebooks": ".venv -m courseware.notebooks",
     "make pictures": ".venv -m courseware.notebooks",
     "make pictures CHAPTER=01": ".venv -m courseware.notebooks 01",
-    "make tally": ".venv -m courseware.tally",
+    "make tally": ".venv tests/tally.py",
     "make replicate": ".venv -m courseware.replicate",
     "make replicate SETS=16": ".venv -m courseware.replicate --sets 16",
     "DASK_SCHEDULER_ADDRESS=tcp://host:8786 make replicate": ".venv -m courseware.replicate",

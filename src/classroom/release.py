@@ -27,7 +27,7 @@ from nbformat import NotebookNode, from_dict
 
 from courseware import notebooks, solutions
 from courseware.dependencies import used
-from courseware.tally import FOLDED
+from courseware.notebooks import FOLDED
 
 ROOT = Path(__file__).resolve().parents[2]
 HIDDEN = Path(__file__).with_name("hidden")

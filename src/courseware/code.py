@@ -15,7 +15,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 import posenc
-from courseware.dependencies import MAGIC, needed_cells
+from courseware.dependencies import MAGIC, needed_cells, tags
 
 PACKAGE = Path(posenc.__file__).parent
 SAYING = {"lesson", "exercises"}  # modules, and folders of such, in which no output is computed
@@ -48,7 +48,7 @@ def code_of(chapter: NotebookNode) -> dict[str, str]:
         if cell.cell_type == "code" and "claim(" in cell.source:
             code = modules.copy()
             for needed in sorted(needed_cells(chapter.cells, [number])):
-                if "parameters" not in chapter.cells[needed].metadata.get("tags", ()):
+                if "parameters" not in tags(chapter.cells[needed]):
                     code.update(_plain(chapter.cells[needed].source).encode())
             names[cell.id] = code.hexdigest()[:12]
     return names
@@ -103,21 +103,16 @@ def _plain(source: str) -> str:
     for node in ast.walk(parsed):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "claim" and node.args:
             node.args[0] = ast.Constant("")
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            kept = [
-                line
-                for line in body
-                if not isinstance(line, ast.Import | ast.ImportFrom)
-                and not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
-                and not _is_guess(line)
-            ]
+        if isinstance(body := getattr(node, "body", None), list):
+            kept = [line for line in body if not _says_only(line)]
             node.body = kept if kept or isinstance(node, ast.Module) else [ast.Pass()]
     return ast.unparse(parsed)
 
 
-def _is_guess(line: ast.stmt) -> bool:
-    """Whether this asks for a guess, or compares one: a reader's, of which no number is made."""
-    call = getattr(line, "value", None)
-    function = call.func if isinstance(call, ast.Call) else None
-    return getattr(function, "id", "") == "predict" or getattr(function, "attr", "") == "compare"
+def _says_only(line: ast.stmt) -> bool:
+    """Whether no number comes from this: an import, a docstring, a guess that is asked for or compared."""
+    value = getattr(line, "value", None)
+    function = getattr(value, "func", None)
+    guess = getattr(function, "id", "") == "predict" or getattr(function, "attr", "") == "compare"
+    said = isinstance(line, ast.Expr) and isinstance(value, ast.Constant)
+    return guess or said or isinstance(line, ast.Import | ast.ImportFrom)

@@ -15,6 +15,11 @@ STAR = re.compile(r"^[ \t]*(from .* import \*|%run\b)", re.MULTILINE)
 SHOWING = {"print", "display", "claim", "check", "figures"}  # whose calls change nothing
 
 
+def tags(cell: NotebookNode) -> list[str]:
+    """The tags of a cell."""
+    return cell.metadata.get("tags", [])
+
+
 def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
     """The numbers of the cells to run: the graded ones, and those that define what these use.
 
@@ -26,19 +31,14 @@ def needed_cells(cells: list[NotebookNode], graded: Iterable[int]) -> set[int]:
         cells: of the whole notebook.
         graded: numbers of the cells that give marks.
     """
-    names = [
-        (defined(cell.source), used(cell.source)) if cell.cell_type == "code" else (set(), set()) for cell in cells
-    ]
-    wanted = [*graded, *(number for number, (defines, _) in enumerate(names) if "*" in defines)]
-    found = set()
-    while wanted:
-        number = wanted.pop()
-        if number in found:
-            continue
-        found.add(number)
-        for name in names[number][1]:
-            above = (other for other in range(number - 1, -1, -1) if name in names[other][0])
-            wanted.extend(list(above)[:1])
+    found = {*graded}
+    wanted: set[str] = set()  # names that such cells take from above
+    for number in reversed(range(len(cells))):
+        if cells[number].cell_type == "code":
+            source = cells[number].source
+            if number in found or defined(source) & {*wanted, "*"}:
+                wanted = wanted - defined(source) | used(source)
+                found.add(number)
     return found
 
 
@@ -54,7 +54,7 @@ def without_training(notebook: NotebookNode) -> NotebookNode:
 
 def untrained_cells(cells: list[NotebookNode]) -> list[int]:
     """The numbers of the cells that neither train models nor need what such a cell defines."""
-    dropped: set[str] = {"train"}
+    dropped = {"train"}
     kept = []
     for number, cell in enumerate(cells):
         if cell.cell_type == "code":
@@ -75,10 +75,9 @@ def defined(source: str) -> frozenset[str]:
     tree, table = _parsed(source)
     if table is None:
         return frozenset()
-    symbols = table.get_symbols()
-    names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
+    names = {each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()}
     chosen = re.findall(r"^(\w+) = use\(\"\1\", \1\b", source, re.MULTILINE)
-    return frozenset((names | set(_changed(tree)) | ({"*"} if STAR.search(source) else set())) - {*chosen})
+    return frozenset({*names, *_changed(tree), *"*" * bool(STAR.search(source))}.difference(chosen))
 
 
 @functools.lru_cache(4096)
@@ -122,15 +121,10 @@ def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
         yield from _global_names(inner)
 
 
-def _python(source: str) -> str:
-    """The cell without its magics."""
-    return MAGIC.sub(r"\1pass", source)
-
-
 def _parsed(source: str) -> tuple[ast.AST, symtable.SymbolTable] | tuple[None, None]:
     """The cell's tree and its names, or nothing where Python refuses it, early or late."""
     try:
-        tree = _Generators().visit(ast.parse(_python(source)))
+        tree = _Generators().visit(ast.parse(MAGIC.sub(r"\1pass", source)))
         return tree, symtable.symtable(ast.unparse(tree), "cell", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None, None

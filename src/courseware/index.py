@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 from nbformat import NotebookNode, v4
 
+from courseware.dependencies import tags
 from posenc.lesson.claims import Claim, parse
 
 TAG = "claims-index"
-TITLE = "## All claims of this chapter"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def words(claim: Claim, *, sentence: bool = True) -> str:
 
 def with_index(notebook: NotebookNode) -> NotebookNode:
     """The notebook, whose last cell is now the index of its claims if it has any."""
-    notebook.cells = [cell for cell in notebook.cells if TAG not in cell.metadata.get("tags", ())]
+    notebook.cells = [cell for cell in notebook.cells if TAG not in tags(cell)]
     text = index(stored(notebook))
     if text:
         notebook.cells.append(v4.new_markdown_cell(text, id=TAG, metadata={"tags": [TAG]}))
@@ -70,15 +70,13 @@ def index(claims: Iterable[Stored]) -> str:
     if not sections:
         return ""
     count = sum(map(len, sections.values()))
-    lines = [TITLE, "", "<details>", f"<summary>{count}, with what was measured</summary>"]
+    lines = ["## All claims of this chapter", "", "<details>", f"<summary>{count}, with what was measured</summary>"]
     for heading, sentences in sections.items():
         lines += ["", f"**[{_plain(heading)}](#{anchor(heading)})**", ""]
         for cases in sentences.values():
-            if cases[0].case:
-                lines.append(f"- {escaped(cases[0].sentence)}")
-                lines += [f"  - {escaped(words(claim, sentence=False))}" for claim in cases]
-            else:
-                lines += [f"- {escaped(words(claim))}" for claim in cases]
+            looped = bool(cases[0].case)
+            lines += [f"- {escaped(cases[0].sentence)}"] * looped
+            lines += [f"{'  ' * looped}- {escaped(words(claim, sentence=not looped))}" for claim in cases]
     return "\n".join([*lines, "", "</details>"])
 
 
@@ -99,17 +97,13 @@ def escaped(line: str) -> str:
 # ----------------------------------------------------------------- numbers
 
 _NUMBER = re.compile(r"(?<![\w.])(?<!\w[-−])(?:\d+(?:[,_]\d{3})*(?:\.\d+)?|\.\d+)(?:e[-−]?\d+)?(?:\s?%)?(?!\w)")
+_PLACES = re.compile(r"\b(?:[Ss]ections?|[Cc]hapters?|[Ee]xercises?|§§?) ?\d[\d.]*(?:(?:, | and | to |–)\d[\d.]*)*")
 
 
 def numbers(text: str) -> list[str]:
     """The numbers in a text as they are written, but for those in links, in code, in formulas and in names of places."""
     text = re.sub(r"\[[^\]]*\]\([^)]*\)|`[^`]*`|\$[^$]*\$", " ", text)
-    text = re.sub(
-        r"\b(?:[Ss]ections?|[Cc]hapters?|[Ee]xercises?|§§?) ?\d[\d.]*(?:(?:, | and | to |–)\d[\d.]*)*",
-        " ",
-        text,
-    )
-    return _NUMBER.findall(text)
+    return _NUMBER.findall(_PLACES.sub(" ", text))
 
 
 def stands(written: str, line: str) -> bool:
@@ -121,10 +115,8 @@ def stands(written: str, line: str) -> bool:
     """
     wanted, near = _number(written)
     for found in _NUMBER.findall(line):
-        value, _ = _number(found)
-        if written.endswith("%") and not found.endswith("%"):
-            value *= 100
-        if abs(value - wanted) <= near:
+        times = 100 if written.endswith("%") and not found.endswith("%") else 1
+        if abs(times * _number(found)[0] - wanted) <= near:
             return True
     return False
 

@@ -15,7 +15,7 @@ import numpy as np
 from nbformat import NotebookNode
 from PIL import Image, ImageFilter
 
-from courseware.dependencies import needed_cells
+from courseware.dependencies import needed_cells, tags
 from posenc.lesson.claims import MEASURED
 
 MASKED = {MEASURED: "measured"}  # stored, and left out where outputs are compared
@@ -41,18 +41,18 @@ def keep(old: NotebookNode, new: NotebookNode) -> NotebookNode:
     made = copy.deepcopy(new)
     for number, cell in enumerate(made.cells):
         stored = before.get(cell.id)
-        if stored and cell.cell_type == stored.cell_type == "code":
-            if timed(new.cells, number) or say_the_same(
-                stored.outputs, cell.outputs, trained=trained(new.cells, number)
-            ):
-                drawn, cell.outputs = cell.outputs, copy.deepcopy(stored.outputs)
-                if os.environ.get("KEEP_PICTURES") and not timed(new.cells, number):
-                    for output, again in zip(cell.outputs, drawn):
-                        if _pictures(output):
-                            output.data["image/png"] = again.data["image/png"]
-                for output in cell.outputs:
-                    if output.output_type == "execute_result":
-                        output.execution_count = cell.execution_count
+        if cell.cell_type != "code" or not stored:
+            continue
+        time_is_shown, from_training = timed(new.cells, number), trained(new.cells, number)
+        if time_is_shown or say_the_same(stored.outputs, cell.outputs, trained=from_training):
+            drawn, cell.outputs = cell.outputs, copy.deepcopy(stored.outputs)
+            if os.environ.get("KEEP_PICTURES") and not time_is_shown:
+                for output, again in zip(cell.outputs, drawn):
+                    if _pictures(output):
+                        output.data["image/png"] = again.data["image/png"]
+            for output in cell.outputs:
+                if output.output_type == "execute_result":
+                    output.execution_count = cell.execution_count
     return made
 
 
@@ -98,15 +98,13 @@ def _pixels(encoded: str) -> Image.Image:
 
 def trained(cells: list[NotebookNode], number: int) -> bool:
     """Whether what a cell shows may come from a training: whether it needs the cell of parameters."""
-    parameters = [place for place, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", ())]
-    return bool(parameters) and bool(needed_cells(cells, [number]) & {*parameters})
+    return any("parameters" in tags(cells[needed]) for needed in needed_cells(cells, [number]))
 
 
 def timed(cells: list[NotebookNode], number: int) -> bool:
     """Whether a measured time is among what a cell shows, or something else that nbval may not compare."""
-    if "nbval-ignore-output" in cells[number].metadata.get("tags", ()):
-        return True
-    return any(TIMING.search(cells[other].source) for other in needed_cells(cells, [number]))
+    ignored = "nbval-ignore-output" in tags(cells[number])
+    return ignored or any(TIMING.search(cells[needed].source) for needed in needed_cells(cells, [number]))
 
 
 def differ(one: Image.Image, other: Image.Image, *, trained: bool = False) -> bool:

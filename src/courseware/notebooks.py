@@ -19,6 +19,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty
 
@@ -36,6 +37,7 @@ from courseware.keep import keep
 from courseware.solutions import with_solutions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+FOLDED = "jp-MarkdownHeadingCollapsed"  # how JupyterLab stores that the section of a heading is folded
 CELL_SECONDS = 1200  # that a cell may take: a last stop, ten times what the longest needs
 STEADY = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "COLUMNS": "100", "TZ": "UTC"}
 
@@ -54,9 +56,15 @@ METADATA = {
 class BuildError(Exception):
     """Why a notebook was not built, in one line; traceback holds the kernel's, if there is one."""
 
-    def __init__(self, message: str, traceback: Iterable[str] = ()):
+    def __init__(self, message: str, traceback: str = ""):
         super().__init__(message)
-        self.traceback = "\n".join(traceback)
+        self.traceback = traceback
+
+
+def chapters(numbers: Iterable[str] = (), folder: Path = NOTEBOOKS) -> list[Path]:
+    """The chapters with these numbers, "01", or all: the files of their notebooks, in order."""
+    found = sorted(folder.glob("[0-9]*.ipynb"))
+    return [path for path in found if path.name.startswith(tuple(numbers))] if numbers else found
 
 
 # ---------------------------------------------------------------- execute
@@ -93,7 +101,9 @@ def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: float | None 
                 _execute_cell(client, cell, index)
                 if hidden:
                     raise _hidden_error(_name(fresh, index), hidden[0])
-            _drain(client)
+            with suppress(Empty):  # what the kernel still has to say
+                while True:
+                    run_sync(client.kc.get_iopub_msg)(timeout=0.5)
             if hidden:
                 raise _hidden_error("after the last cell", hidden[0])
     except NoSuchKernel as error:
@@ -107,14 +117,11 @@ def _execute_cell(client: NotebookClient, cell: NotebookNode, index: int) -> Non
     try:
         client.execute_cell(cell, index)
     except CellExecutionError as error:
-        reason, traceback = f"{error.ename}: {error.evalue}", [error.traceback]
+        raise BuildError(f"{_name(client.nb, index)}: {error.ename}: {error.evalue}", error.traceback) from None
     except CellTimeoutError:
-        reason, traceback = f"ran longer than {client.timeout:g} s", []
+        raise BuildError(f"{_name(client.nb, index)}: ran longer than {client.timeout:g} s") from None
     except DeadKernelError:
-        reason, traceback = "the kernel died, perhaps for want of memory", []
-    else:
-        return
-    raise BuildError(f"{_name(client.nb, index)}: {reason}", traceback)
+        raise BuildError(f"{_name(client.nb, index)}: the kernel died, perhaps for want of memory") from None
 
 
 def _name(notebook: NotebookNode, index: int) -> str:
@@ -143,22 +150,9 @@ def _collect_errors(client: NotebookClient) -> list[dict]:
     return errors
 
 
-def _drain(client: NotebookClient) -> None:
-    """Read what the kernel still has to say when the last cell is done."""
-    receive = run_sync(client.kc.get_iopub_msg)
-    try:
-        while True:
-            receive(timeout=0.5)
-    except Empty:
-        pass
-
-
 def _hidden_error(where: str, error: dict) -> BuildError:
-    return BuildError(
-        f"{where}: an error that no cell shows, raised in a callback, an Output widget or the background: "
-        f"{error['ename']}: {error['evalue']}",
-        error["traceback"],
-    )
+    known = "an error that no cell shows, raised in a callback, an Output widget or the background"
+    return BuildError(f"{where}: {known}: {error['ename']}: {error['evalue']}", "\n".join(error["traceback"]))
 
 
 # -------------------------------------------------------------- normalise
@@ -176,15 +170,13 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
         ids.add(cell.id)
         if cell.cell_type == "code":
             cell.outputs = _outputs(cell)
-    metadata = copy.deepcopy(METADATA)
-    if "posenc" in notebook.metadata:
-        metadata["posenc"] = notebook.metadata["posenc"]
-    return nbformat.v4.new_notebook(cells=cells, metadata=metadata, nbformat_minor=5)
+    own = {key: value for key, value in notebook.metadata.items() if key == "posenc"}
+    return nbformat.v4.new_notebook(cells=cells, metadata=copy.deepcopy(METADATA) | own, nbformat_minor=5)
 
 
 def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     """What the course uses: tags, exercises, and cells and sections that start folded."""
-    kept = {key: metadata[key] for key in ("tags", "ex", "jp-MarkdownHeadingCollapsed") if metadata.get(key)}
+    kept = {key: metadata[key] for key in ("tags", "ex", FOLDED) if metadata.get(key)}
     if metadata.get("jupyter", {}).get("source_hidden"):
         kept["jupyter"] = {"source_hidden": True}
     return nbformat.from_dict(kept)
@@ -291,33 +283,26 @@ def build(path: Path) -> None:
         write(path, stored)
 
 
-def main(chapters: list[str], folder: Path = NOTEBOOKS) -> int:
-    """Build the chapters with these numbers, or all; and the start page, which counts their exercises.
-
-    Returns the exit status.
-    """
-    paths = [*sorted(folder.glob("[0-9]*.ipynb")), *folder.glob("start.ipynb")]
-    unknown = [chapter for chapter in chapters if not any(path.name.startswith(chapter) for path in paths)]
-    if unknown or not paths:
-        names = ", ".join(path.stem for path in paths) or "none"
-        print(f"No such chapter: {' '.join(unknown)}. There are: {names}.", file=sys.stderr)
+def main(names: list[str], folder: Path = NOTEBOOKS) -> int:
+    """Build the notebooks whose names begin so, or all chapters and the start page. Returns the exit status."""
+    paths = [*chapters(folder=folder), *folder.glob("start.ipynb")]
+    if unknown := [name for name in names if not any(path.name.startswith(name) for path in paths)]:
+        there = ", ".join(path.stem for path in paths)
+        print(f"No such chapter: {' '.join(unknown)}. There are: {there}.", file=sys.stderr)
         return 1
     failed = 0
     for path in paths:
-        if chapters and not path.name.startswith(tuple(chapters)):
-            continue
-        print(f"{path.stem:32}", end="", flush=True)
-        start = time.monotonic()
-        try:
-            build(path)
-        except BuildError as error:
-            print("failed", flush=True)
-            print(error.traceback, f"{path.stem}: {error}", sep="\n", file=sys.stderr)
-            failed += 1
-        else:
-            cells = len(read(path).cells)
-            print(f"{cells:4} cells {time.monotonic() - start:6.1f} s")
-    return 1 if failed else 0
+        if path.name.startswith(tuple(names or [""])):
+            print(f"{path.stem:32}", end="", flush=True)
+            start = time.monotonic()
+            try:
+                build(path)
+                print(f"{len(read(path).cells):4} cells {time.monotonic() - start:6.1f} s")
+            except BuildError as error:
+                print("failed", flush=True)
+                print(error.traceback, f"{path.stem}: {error}", sep="\n", file=sys.stderr)
+                failed = 1
+    return failed
 
 
 if __name__ == "__main__":

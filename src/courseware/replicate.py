@@ -11,6 +11,7 @@ import argparse
 import csv
 import functools
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from nbformat import NotebookNode
 
 from courseware import notebooks
 from courseware.code import code_of
+from courseware.dependencies import tags
 from courseware.index import Stored, stored
 
 TABLE = Path(__file__).with_name("replication.csv")
@@ -66,8 +68,8 @@ def read_table(path: Path = TABLE) -> tuple[Row, ...]:
     if not path.exists():
         return ()
     with path.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.reader(file))[1:]
-    return tuple(Row(*line[:3], int(line[3]), int(line[4]), *line[5:]) for line in lines)
+        lines = list(csv.DictReader(file))
+    return tuple(Row(**line | {name: int(line[name]) for name in ("sets", "held")}) for line in lines)
 
 
 def write_table(rows: Iterable[Row], path: Path = TABLE) -> None:
@@ -103,14 +105,12 @@ def found_again(chapter: str, one: Stored, code: str) -> str:
 
 def overview() -> str:
     """How many claims that vary held in all their sets, under each pace and number of steps; empty without a table."""
-    found: dict[str, list[Row]] = {}
-    for row in sorted(filter(Row.varies.fget, read_table()), key=_changed):
-        found.setdefault(_changed(row), []).append(row)
-    counts = [
-        f"{f'with {changed}' if changed else 'with other seeds'} {sum(row.held == row.sets for row in rows)} "
-        f"of {len(rows)} held in all of {max(row.sets for row in rows)} sets"
-        for changed, rows in found.items()
-    ]
+    counts = []
+    for changed, found in itertools.groupby(sorted(read_table(), key=_changed), _changed):
+        if varying := [row for row in found if row.varies]:
+            held = f"{sum(row.held == row.sets for row in varying)} of {len(varying)}"
+            most = max(row.sets for row in varying)
+            counts.append(f"with {changed or 'other seeds'} {held} held in all of {most} sets")
     return f"Of the measurements that differ from set to set, {'; '.join(counts)}." if counts else ""
 
 
@@ -131,7 +131,7 @@ def with_parameters(chapter: NotebookNode, **values: float) -> NotebookNode:
         ValueError: the chapter has no such cell, or the cell no such name.
     """
     changed = nbformat.from_dict(chapter)
-    cell = next((cell for cell in changed.cells if "parameters" in cell.metadata.get("tags", ())), None)
+    cell = next((cell for cell in changed.cells if "parameters" in tags(cell)), None)
     if cell is None:
         raise ValueError("the chapter has no cell tagged parameters")
     for name, value in values.items():
@@ -155,47 +155,30 @@ def run(text: str, folder: str, set_number: int, pace: float, steps: float) -> l
     os.environ["POSENC_REPLICATE"] = "1"
     os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)  # Dask's; with it each step gives back its memory
     seconds = notebooks.CELL_SECONDS * max(1.0, steps)
-    done = notebooks.execute(chapter, folder=Path(folder), cell_seconds=seconds)
-    return [
-        {
-            "key": _key(one),
-            "held": one.claim.held,
-            "values": one.claim.values,
-            "bound": one.claim.required,
-        }
-        for one in stored(done)
-    ]
+    done = stored(notebooks.execute(chapter, folder=Path(folder), cell_seconds=seconds))
+    names = {"held": "held", "values": "values", "bound": "required"}
+    return [{"key": _key(one)} | {name: getattr(one.claim, its) for name, its in names.items()} for one in done]
 
 
-def rows(chapter: str, codes: dict[str, str], sets: list[list[dict]], pace: float, steps: float) -> Iterator[Row]:
+def rows(chapter: str, codes: dict[str, str], sets: list[list[dict]], pace: str, steps: str) -> Iterator[Row]:
     """The table's rows of one chapter from what its sets claimed."""
     claims: dict[str, list[dict]] = {}
-    for claimed in sets:
-        for one in claimed:
-            claims.setdefault(one["key"], []).append(one)
+    for one in itertools.chain(*sets):
+        claims.setdefault(one["key"], []).append(one)
     for key, found in claims.items():
         values = [value for one in found for value in one["values"]]
-        yield Row(
-            f"{chapter}/{key}",
-            f"{pace:g}",
-            f"{steps:g}",
-            len(found),
-            sum(one["held"] for one in found),
-            f"{min(values):.3g}",
-            f"{max(values):.3g}",
-            found[-1]["bound"],
-            codes[key.partition("/")[0]],
-        )
+        held, bound, code = sum(one["held"] for one in found), found[-1]["bound"], codes[key.partition("/")[0]]
+        ends = f"{min(values):.3g}", f"{max(values):.3g}"
+        yield Row(f"{chapter}/{key}", pace, steps, len(found), held, *ends, bound, code)
 
 
 def cluster():
     """A client of Dask's scheduler: the one that is named in the environment, or one on this machine."""
     from distributed import Client
 
+    here = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": None}
     address = os.environ.get("DASK_SCHEDULER_ADDRESS")
-    if address:
-        return Client(address)
-    return Client(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None, processes=True)
+    return Client(address, **({} if address else here))
 
 
 def main(arguments: list[str]) -> int:
@@ -209,13 +192,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--folder", type=Path, default=notebooks.NOTEBOOKS, help="of the chapters")
     options = parser.parse_args(arguments)
-    pace, steps = options.pace, options.steps
-    chapters = {}
-    for path in sorted(options.folder.glob("[0-9]*.ipynb")):
-        chapter = notebooks.read(path)
-        trains = any("parameters" in cell.metadata.get("tags", ()) for cell in chapter.cells)
-        if trains and (not options.chapters or path.name.startswith(tuple(options.chapters))):
-            chapters[path] = chapter
+    pace, steps = f"{options.pace:g}", f"{options.steps:g}"
+    found = {path: notebooks.read(path) for path in notebooks.chapters(options.chapters, options.folder)}
+    chapters = {path: one for path, one in found.items() if any("parameters" in tags(cell) for cell in one.cells)}
     if not chapters:
         print("No such chapter, or none that trains.", file=sys.stderr)
         return 1
@@ -225,26 +204,29 @@ def main(arguments: list[str]) -> int:
         text = notebooks.text(chapter)
         name = hashlib.sha256(repr(sorted(code_of(chapter).items())).encode()).hexdigest()[:12]
         for number in range(options.first, options.first + options.sets):
-            file = DONE / f"{path.stem}-{name}-{number}-{pace:g}-{steps:g}.json"
-            wanted[file] = (path, text, number)
-    failed = _run_all({file: task for file, task in wanted.items() if not file.exists()}, pace, steps)
+            wanted[DONE / f"{path.stem}-{name}-{number}-{pace}-{steps}.json"] = (path, text, number)
+    to_do = {file: task for file, task in wanted.items() if not file.exists()}
+    failed = _run_all(to_do, options.pace, options.steps)
 
-    made: dict[tuple, Row] = {(row.key, row.pace, row.steps): row for row in read_table(options.table)}
+    table = list(read_table(options.table))
     for path, chapter in chapters.items():
         done = [json.loads(file.read_text()) for file, task in wanted.items() if task[0] == path and file.exists()]
-        run_again = (f"{pace:g}", f"{steps:g}") if done else None
+        again = list(rows(path.name[:2], code_of(chapter), done, pace, steps))
         cells = {cell.id for cell in chapter.cells}
-        made = {  # what the chapter claims no longer goes
-            key: row
-            for key, row in made.items()
-            if not row.key.startswith(path.name[:2]) or (key[1:] != run_again and re.split("[/ ]", row.key)[1] in cells)
-        }
-        for row in rows(path.name[:2], code_of(chapter), done, pace, steps):
-            made[row.key, row.pace, row.steps] = row
+        table = (
+            again
+            + [  # what was run again goes, and what the chapter claims no longer
+                row
+                for row in table
+                if not row.key.startswith(path.name[:2])
+                or (row.key.split("/")[1] in cells and not (again and (row.pace, row.steps) == (pace, steps)))
+            ]
+        )
+        for row in again:
             if row.held < row.sets:
                 values = f"{row.smallest} to {row.largest}, {row.bound}"
                 print(f"{row.key}: held in {row.held} of {row.sets} sets, {values}")
-    write_table(made.values(), options.table)
+    write_table(table, options.table)
     return 1 if failed else 0
 
 
@@ -262,11 +244,10 @@ def _run_all(tasks: dict[Path, tuple[Path, str, int]], pace: float, steps: float
             for file, (path, text, number) in tasks.items()
         }
         for count, future in enumerate(as_completed(futures), start=1):
-            file = futures[future]
-            path, _, number = tasks[file]
+            path, _, number = tasks[futures[future]]
+            said = "done"
             if future.status == "finished":
-                notebooks.write(file, json.dumps(future.result()))
-                said = "done"
+                notebooks.write(futures[future], json.dumps(future.result()))
             else:
                 failed += 1
                 said = f"failed: {str(future.exception()).splitlines()[0]}"

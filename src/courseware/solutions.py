@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from nbformat import NotebookNode, v4
 
+from courseware.dependencies import tags
 from courseware.index import TAG as INDEX
 
 HINTS, WORKED = "hints", "worked"  # the tags of the two kinds of cells
@@ -26,22 +27,21 @@ def with_solutions(notebook: NotebookNode) -> NotebookNode:
     cells, solutions, name, heading = [], [], "", ""
     find = _registered(notebook)
     for cell in notebook.cells:
-        tags = cell.metadata.get("tags", ())
-        if {HINTS, WORKED} & {*tags}:
+        if {HINTS, WORKED}.intersection(tags(cell)):
             continue
         cells.append(cell)
         if cell.cell_type == "markdown":
             heading = ([heading] + re.findall(r"^### Exercise (.*)$", cell.source, re.MULTILINE))[-1]
-        elif "exercise" in tags:
+        elif "exercise" in tags(cell):
             name = cell.metadata.ex.id
-        elif "check" in tags:
+        elif "check" in tags(cell):
             folded = [_folded(f"Hint {n}", _markdown(hint)) for n, hint in enumerate(find(name).hints, 1)]
             solution = _cell(name, WORKED, _solution(heading, source(notebook, name), back_to=cell.id))
             folded.append(f"[Worked solution](#cell-id={solution.id})")
             cells.append(_cell(name, HINTS, "\n\n".join(folded)))
             solutions.append(solution)
     if solutions:
-        end = len(cells) - any(INDEX in cell.metadata.get("tags", ()) for cell in cells[-1:])
+        end = len(cells) - (INDEX in tags(cells[-1]))
         first = v4.new_markdown_cell(TITLE, id="worked-solutions", metadata={"tags": [WORKED]})
         cells[end:end] = [first, *solutions]
     notebook.cells = cells
@@ -52,7 +52,7 @@ def solved(notebook: NotebookNode) -> NotebookNode:
     """A copy in which the worked function of every exercise stands in its stub, as if a learner had written it."""
     made = copy.deepcopy(notebook)
     for cell in made.cells:
-        if "exercise" in cell.metadata.get("tags", ()):
+        if "exercise" in tags(cell):
             cell.source = source(notebook, cell.metadata.ex.id)
     return made
 
@@ -66,12 +66,10 @@ def _registered(notebook: NotebookNode) -> Callable:
     """Import the exercises of the chapter, as its notebook does; returns what finds one by its name."""
     from posenc.lesson.exercises import find  # with torch, which reading a notebook does not need
 
+    imports = r"^from (posenc\.chapters\.\w+) import .*\bexercises\b"
     for cell in notebook.cells:
-        if cell.cell_type == "code":
-            for chapter in re.findall(
-                r"^from (posenc\.chapters\.\w+) import .*\bexercises\b", cell.source, re.MULTILINE
-            ):
-                importlib.import_module(f"{chapter}.exercises")
+        for chapter in re.findall(imports, cell.source, re.MULTILINE) if cell.cell_type == "code" else ():
+            importlib.import_module(f"{chapter}.exercises")
     return find
 
 

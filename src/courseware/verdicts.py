@@ -44,7 +44,7 @@ def read_claims() -> dict:
 
 def chapters() -> dict[str, NotebookNode]:
     """The stored chapters, file name → notebook."""
-    return {path.name: notebooks.read(path) for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))}
+    return {path.name: notebooks.read(path) for path in notebooks.chapters()}
 
 
 def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:

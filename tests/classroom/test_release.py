@@ -19,8 +19,8 @@ from classroom.release import ClassroomError, teachers_source
 from courseware import notebooks
 from courseware.dependencies import needed_cells
 from courseware.index import anchor
+from courseware.notebooks import FOLDED
 from courseware.solutions import with_solutions
-from courseware.tally import FOLDED
 from posenc.lesson.exercises import Unanswered, check
 
 ROOT = Path(__file__).resolve().parents[2]

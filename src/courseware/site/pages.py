@@ -31,12 +31,11 @@ from PIL import Image
 from pygments.formatters import HtmlFormatter
 
 from courseware import index
-from courseware.dependencies import needed_cells
-from courseware.notebooks import NOTEBOOKS, read
+from courseware.dependencies import needed_cells, tags
+from courseware.notebooks import FOLDED, NOTEBOOKS, read
 from courseware.site.frames import STATES, cut, frames, inked
 from courseware.solutions import WORKED
 from courseware.solutions import solved as with_answers
-from courseware.tally import FOLDED
 from posenc.lesson.live import Live
 
 ROOT = NOTEBOOKS.parent
@@ -193,8 +192,7 @@ def folded(cell: NotebookNode) -> bool:
     data = [output.get("data", {}) for output in cell.outputs]
     shows = any("image/png" in each or 'class="prediction"' in each.get("text/html", "") for each in data)
     hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
-    exercise = "exercise" in cell.metadata.get("tags", ())
-    return not exercise and (shows or hidden or not cell.outputs or cell.source.count("\n") >= LINES)
+    return "exercise" not in tags(cell) and (shows or hidden or not cell.outputs or cell.source.count("\n") >= LINES)
 
 
 def prepared(notebook: NotebookNode) -> NotebookNode:
@@ -224,7 +222,7 @@ def prepared(notebook: NotebookNode) -> NotebookNode:
         heading = re.match("(#+) .*", cell.source) if cell.cell_type == "markdown" else None
         if heading and len(heading[1]) <= level:
             cell.metadata.closes, level = True, 0
-        worked = cell.source.startswith("## ") and WORKED in cell.metadata.get("tags", ())
+        worked = cell.source.startswith("## ") and WORKED in tags(cell)
         if heading and (cell.metadata.get(FOLDED) or worked):
             cell.metadata.summary, cell.source = markdown(heading[0]), cell.source[heading.end() :]
             level = len(heading[1])

@@ -19,8 +19,8 @@ from thorough import ALL, thorough
 
 from courseware import index, notebooks
 from courseware.dependencies import needed_cells
+from courseware.notebooks import FOLDED
 from courseware.site import frames, pages
-from courseware.tally import FOLDED
 from posenc.lesson.claims import bundle, make
 from posenc.lesson.controls import choice, slider, text
 from posenc.lesson.guesses import RUN, Guess, _Comparison

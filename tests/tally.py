@@ -11,15 +11,15 @@ claims is one line with one ✓. A drought is what stands between two pictures o
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
 
 from courseware import notebooks
+from courseware.dependencies import tags
 from courseware.index import TAG as INDEX
 
-FOLDED = "jp-MarkdownHeadingCollapsed"  # how JupyterLab stores that the section of a heading is folded
 LEAST_EXERCISES = 3
 DROUGHT = (20, 4)  # open lines of code and ✓ between two pictures or exercises of a lesson, at most
 BOUNDS = {  # minutes of reading, ✓ lines and open lines of code that the lesson of each chapter has at most
@@ -33,32 +33,21 @@ MAY_BE_FOLDED = r"^\s*(import|from) |\b\w*train\w*\(|\b(STEPS|PACE)\b|hook"  # a
 
 @dataclass
 class Tally:
-    """What stands in a lesson or a laboratory.
+    """What stands in a lesson or a laboratory: words of prose, open lines of code, and how many of each.
 
-    Attributes:
-        words: of prose, outside of what is folded.
-        lines: of code, in cells whose source is shown; empty ones aside.
-        folded: lines of code in the other cells.
-        ticks, tables: ✓ that are seen at once, and tables of claims, which show one each.
-        claims, figures, predictions, exercises: how many there are.
-        asked: minutes that the headings of the exercises say.
-        before: lines of code above the first picture, or None without a picture.
-        drought: the most lines of code, and the most ✓, between two pictures or exercises.
+    `asked` are the minutes that the headings of the exercises say, `drought` the most lines of code and the most ✓
+    between two pictures or exercises.
     """
 
     words: int = 0
     lines: int = 0
-    folded: int = 0
     ticks: int = 0
     tables: int = 0
-    claims: int = 0
     figures: int = 0
     predictions: int = 0
     exercises: int = 0
     asked: int = 0
-    before: int | None = None
     drought: tuple[int, int] = (0, 0)
-    _since: tuple[int, int] = field(default=(0, 0), repr=False)  # the last picture or exercise
 
     @property
     def minutes(self) -> float:
@@ -67,70 +56,46 @@ class Tally:
         return (0.4 * self.words + code + 90 * self.figures + 30 * self.predictions) / 60
 
     def __str__(self) -> str:
-        first = "" if self.before is None else f" (the first below {self.before} lines)"
         return (
             f"{self.minutes:3.0f} min of reading, {self.asked:3} of exercises: {self.words:5} words, "
-            f"{self.lines:3} open lines, {self.folded:3} folded, {self.ticks:3} ✓, {self.claims:3} claims, "
-            f"{self.tables:2} tables, {self.figures:2} figures{first}, {self.predictions} predictions, "
-            f"{self.exercises} exercises; longest drought {self.drought[0]} lines, {self.drought[1]} ✓"
+            f"{self.lines:3} open lines, {self.ticks:3} ✓, {self.tables:2} tables, {self.figures:2} figures, "
+            f"{self.predictions} predictions, {self.exercises} exercises; "
+            f"longest drought {self.drought[0]} lines, {self.drought[1]} ✓"
         )
-
-    def read(self, text: str) -> None:
-        """Count a cell of Markdown."""
-        shown = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
-        self.words += len(re.findall(r"\w+", shown))
-        self.asked += sum(map(int, re.findall(r"^#+ Exercise.*?(\d+) min", text, re.MULTILINE)))
-
-    def run(self, cell: NotebookNode) -> None:
-        """Count a cell of code and what it shows."""
-        written = sum(bool(line.strip()) for line in cell.source.splitlines())
-        lines = 0 if is_folded(cell) else written
-        shown = [output.get("data", {}) for output in cell.outputs]
-        tables = sum(map(is_table, shown))
-        texts = [
-            output.get("text", "") + data.get("text/plain", "")
-            for output, data in zip(cell.outputs, shown)
-            if not is_table(data)
-        ]
-        ticks = tables + sum(len(re.findall(r"^✓ ", text, re.MULTILINE)) for text in texts)
-        pictures = sum("image/png" in data for data in shown)
-        exercise = "exercise" in cell.metadata.get("tags", ())
-        if pictures and self.before is None:
-            self.before = self.lines
-        self._since = (0, 0) if pictures or exercise else (self._since[0] + lines, self._since[1] + ticks)
-        self.drought = (max(self.drought[0], self._since[0]), max(self.drought[1], self._since[1]))
-        self.lines += lines
-        self.folded += written - lines
-        self.ticks += ticks
-        self.tables += tables
-        self.claims += len(re.findall(r"\bclaim\(", cell.source))
-        self.figures += pictures
-        self.predictions += "predict(" in cell.source
-        self.exercises += exercise
 
 
 def tally(cells: Iterable[NotebookNode]) -> Tally:
     """What stands in these cells."""
-    counted = Tally()
+    counted, since = Tally(), (0, 0)  # the last picture or exercise
     for cell in cells:
         if cell.cell_type == "markdown":
-            counted.read(cell.source)
-        elif cell.cell_type == "code":
-            counted.run(cell)
+            shown = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
+            counted.words += len(re.findall(r"\w+", shown))
+            counted.asked += sum(map(int, re.findall(r"^#+ Exercise.*?(\d+) min", cell.source, re.MULTILINE)))
+            continue
+        lines = 0 if is_folded(cell) else sum(bool(line.strip()) for line in cell.source.splitlines())
+        data = [output.get("data", {}) for output in cell.outputs]
+        tables = sum(map(is_table, data))
+        texts = [output.get("text", "") for output in cell.outputs]
+        texts += [each.get("text/plain", "") for each in data if not is_table(each)]
+        ticks = tables + len(re.findall(r"^✓ ", "\n".join(texts), re.MULTILINE))
+        pictures, exercise = sum("image/png" in each for each in data), "exercise" in tags(cell)
+        since = (0, 0) if pictures or exercise else (since[0] + lines, since[1] + ticks)
+        counted.drought = tuple(map(max, counted.drought, since))
+        counted.lines += lines
+        counted.ticks += ticks
+        counted.tables += tables
+        counted.figures += pictures
+        counted.predictions += "predict(" in cell.source
+        counted.exercises += exercise
     return counted
 
 
 def parts(notebook: NotebookNode) -> tuple[list[NotebookNode], list[NotebookNode]]:
     """The cells of the lesson, and those of the laboratory. Without a cell to take along all is lesson."""
-    cells = [cell for cell in notebook.cells if INDEX not in cell.metadata.get("tags", ())]
-    ends = [number for number, cell in enumerate(cells, 1) if "take-along" in cell.metadata.get("tags", ())]
-    end = ends[0] if ends else len(cells)
+    cells = [cell for cell in notebook.cells if INDEX not in tags(cell)]
+    end = next((number for number, cell in enumerate(cells, 1) if "take-along" in tags(cell)), len(cells))
     return cells[:end], cells[end:]
-
-
-def is_lesson(notebook: NotebookNode) -> bool:
-    """Whether the header of the chapter says how long its lesson is."""
-    return "**Lesson**" in notebook.cells[0].source
 
 
 def is_table(data: NotebookNode) -> bool:
@@ -163,8 +128,7 @@ def beyond(notebook: NotebookNode, number: str) -> list[str]:
     if counted.exercises < LEAST_EXERCISES:
         found.append(f"{counted.exercises} exercises; at least {LEAST_EXERCISES}")
     for cell in lesson:
-        folded = cell.cell_type == "code" and is_folded(cell)
-        if folded and not re.search(MAY_BE_FOLDED, cell.source, re.MULTILINE):
+        if is_folded(cell) and not re.search(MAY_BE_FOLDED, cell.source, re.MULTILINE):
             found.append(f"the code of {cell.id} is folded, and imports, sets, trains or hooks nothing")
     header = notebook.cells[0].source
     stated = re.search(r"\*\*Lesson\*\* (\d+) min of reading, (\d+) of exercises", header)
@@ -181,15 +145,14 @@ def beyond(notebook: NotebookNode, number: str) -> list[str]:
     return found
 
 
-def main(chapters: list[str], folder: Path = notebooks.NOTEBOOKS) -> int:
+def main(wanted: list[str], folder: Path = notebooks.NOTEBOOKS) -> int:
     """Print the tally of the chapters with these numbers, or of all. Returns the exit status."""
-    for path in sorted(folder.glob("[0-9]*.ipynb")):
-        if not chapters or path.name.startswith(tuple(chapters)):
-            notebook = notebooks.read(path)
-            for part, cells in zip(("lesson", "laboratory"), parts(notebook)):
-                print(f"{path.name[:2]} {part:10} {tally(cells)}")
-            for complaint in beyond(notebook, path.name[:2]) if is_lesson(notebook) else ():
-                print(f"   {complaint}")
+    for path in notebooks.chapters(wanted, folder):
+        notebook = notebooks.read(path)
+        for part, cells in zip(("lesson", "laboratory"), parts(notebook)):
+            print(f"{path.name[:2]} {part:10} {tally(cells)}")
+        for complaint in beyond(notebook, path.name[:2]):
+            print(f"   {complaint}")
     return 0
 
 

@@ -1,10 +1,11 @@
 """What a reader meets is counted, and a lesson that is too long, too dense or misnamed is found."""
 
 import pytest
+import tally
 from nbformat import v4
+from tally import Tally, beyond
 
-from courseware import notebooks, tally
-from courseware.tally import Tally, beyond, parts
+from courseware import notebooks
 from posenc.lesson.claims import bundle, make
 
 HEADER = "# 01 · A\n**Lesson** {} min of reading, {} of exercises · **Laboratory** {} min more"
@@ -18,6 +19,10 @@ def claimed(count):
 
 def code(lines=1, *outputs, source="x = 1", **metadata):
     return v4.new_code_cell("\n\n".join([source] * lines), outputs=list(outputs), metadata=metadata)
+
+
+def folded(source="x = 1"):
+    return code(1, source=source, jupyter={"source_hidden": True})
 
 
 def exercise(minutes=5):
@@ -37,48 +42,37 @@ def chapter(*cells, read=1, asked=15, more=0, laboratory=()):
     return v4.new_notebook(cells=[header, *asking, *cells, end, *laboratory])
 
 
-def test_words_count_outside_of_what_is_folded():
-    folded = v4.new_markdown_cell("one two\n\n<details>\n<summary>three</summary>\n\nfour\n\n</details>\n\nfive")
-    assert tally.tally([folded, text(7)]).words == 10
+PRINTED = v4.new_output("stream", text="✓ turn\nno ✓\n")
+DETAILS = "one two\n\n<details>\n<summary>three</summary>\n\nfour\n\n</details>\n\nfive"
 
 
-def test_code_counts_where_it_is_open_and_without_empty_lines():
-    counted = tally.tally([code(3), code(5, jupyter={"source_hidden": True})])
-    assert (counted.lines, counted.folded) == (3, 5)
-
-
-def test_ticks_count_that_are_seen_and_a_folded_table_as_one():
-    printed = v4.new_output("stream", text="✓ turn\nno ✓\n")
-    counted = tally.tally([code(1, claimed(2), printed), code(1, claimed(3))])
-    assert (counted.ticks, counted.tables) == (4, 1)
-
-
-def test_claims_predictions_exercises_and_the_minutes_that_they_say_are_counted():
-    cells = [code(2, source='claim("it is", 1, below=2)'), code(1, source='guess = predict("Which?", "ab")')]
-    counted = tally.tally([*cells, *exercise(5), *exercise(20)])
-    assert (counted.claims, counted.predictions, counted.exercises, counted.asked) == (2, 1, 2, 25)
-
-
-def test_a_drought_ends_at_a_picture_or_an_exercise():
-    cells = [code(3, claimed(1)), code(9, PICTURE), code(4), code(2, claimed(2)), *exercise(), code(5)]
-    counted = tally.tally(cells)
-    assert (counted.drought, counted.before, counted.figures) == ((6, 2), 3, 1)
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([v4.new_markdown_cell(DETAILS), text(7)], Tally(words=10)),
+        ([code(3), folded()], Tally(lines=3, drought=(3, 0))),
+        ([code(1, claimed(2), PRINTED, PICTURE)], Tally(lines=1, ticks=3, figures=1)),
+        ([code(1, claimed(3), PICTURE)], Tally(lines=1, ticks=1, tables=1, figures=1)),
+        ([folded('guess = predict("Which?", "ab")')], Tally(predictions=1)),
+        ([*exercise(5), *exercise(20)], Tally(words=12, lines=4, exercises=2, asked=25)),
+        (
+            [code(3, claimed(1)), code(9, PICTURE), code(4), code(2, claimed(2)), *exercise()[1:], code(5)],
+            Tally(lines=25, ticks=3, figures=1, exercises=1, drought=(6, 2)),
+        ),
+    ],
+)
+def test_what_a_reader_meets_is_counted(cells, expected):
+    assert tally.tally(cells) == expected
 
 
 def test_minutes_of_reading():
     assert Tally(words=150, lines=12, ticks=20, figures=2, predictions=4).minutes == pytest.approx(8)
 
 
-def test_the_lesson_ends_with_what_is_to_be_taken_along():
-    index = text(9, tags=["claims-index"])
-    made = chapter(text(1), laboratory=[text(2), text(3), index])
-    lesson, laboratory = parts(made)
-    assert "take-along" in lesson[-1].metadata.tags and laboratory == made.cells[-3:-1]
-
-
-def test_a_lesson_within_bounds_is_left_in_peace():
-    laboratory = [text(1500), *exercise(20), code(40, claimed(9))]
-    assert beyond(chapter(more=34, laboratory=laboratory), "01") == []
+def test_a_lesson_within_bounds_is_left_in_peace_and_ends_with_what_is_to_be_taken_along():
+    sources = ["import math", "from a import b", "SEED = 0\nSTEPS = 1.0", "kept = train_ways(x)", "hook(m)"]
+    laboratory = [text(1500), *exercise(20), code(40, claimed(9)), text(900, tags=["claims-index"])]
+    assert beyond(chapter(*map(folded, sources), more=34, laboratory=laboratory), "01") == []
 
 
 @pytest.mark.parametrize(
@@ -91,10 +85,7 @@ def test_a_lesson_within_bounds_is_left_in_peace():
         (chapter(*[code(1, claimed(2))] * 3), "6 ✓ between two pictures or exercises; at most 4"),
         (chapter(code(1, claimed(3))), "1 folded tables; at most 0"),
         (v4.new_notebook(cells=chapter().cells[:5]), "2 exercises; at least 3"),
-        (
-            chapter(code(1, jupyter={"source_hidden": True})),
-            "folded, and imports, sets, trains or hooks nothing",
-        ),
+        (chapter(folded()), "folded, and imports, sets, trains or hooks nothing"),
         (chapter(read=9), "reading: the header says 9 min, and 1 are counted"),
         (chapter(asked=20), "exercises: the header says 20 min, and 15 are counted"),
         (chapter(laboratory=[text(1500)]), "laboratory: the header says 0 min, and 10 are counted"),
@@ -105,38 +96,18 @@ def test_what_is_beyond_the_bounds_is_named(made, said):
     assert said in "\n".join(beyond(made, "01"))
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import math",
-        "from a import b",
-        "SEED = 0\nSTEPS = 1.0",
-        "train(model)",
-        "kept = train_ways(x)",
-        "hook(m)",
-    ],
-)
-def test_imports_parameters_trainings_and_hooks_may_be_folded(source):
-    folded = code(1, source=source, jupyter={"source_hidden": True})
-    assert beyond(chapter(folded), "01") == []
-
-
 def test_every_chapter_has_bounds():
-    assert [*sorted(tally.BOUNDS)] == [path.name[:2] for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))]
+    assert [*sorted(tally.BOUNDS)] == [path.name[:2] for path in notebooks.chapters()]
 
 
 def test_the_command_prints_a_line_for_each_part_and_what_is_beyond(tmp_path, capsys):
-    old = v4.new_notebook(cells=[v4.new_markdown_cell("# 02 · B\n**Time** 9 min"), text(300)])
-    for name, made in {"01_a": chapter(asked=20), "02_b": old}.items():
+    for name, made in {"01_a": chapter(asked=20), "02_b": chapter()}.items():
         (tmp_path / f"{name}.ipynb").write_text(notebooks.text(made), encoding="utf-8")
     assert tally.main([], tmp_path) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line[:13].strip() for line in lines] == [
-        "01 lesson",
-        "01 laboratory",
-        "exercises:",
-        "02 lesson",
-        "02 laboratory",
+    assert [line[:13].split() for line in lines] == [
+        *(["01", "lesson"], ["01", "laboratory"], ["exercises:"]),
+        *(["02", "lesson"], ["02", "laboratory"]),
     ]
     assert "3 exercises; longest drought" in lines[0]
     tally.main(["02"], tmp_path)
