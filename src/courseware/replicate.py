@@ -97,7 +97,10 @@ def found_again(chapter: str, one: Stored, code: str) -> str:
         if row.key != f"{chapter}/{_key(one)}":
             continue
         if (row.pace, row.steps) == ("1", "1"):
-            said.insert(0, f"held in {held} sets{since}, {row.smallest} to {row.largest}")
+            again = f"held in {held} sets{since}, {row.smallest} to {row.largest}"
+            if row.held == row.sets and not row.varies:
+                again = f"{'the same' if row.smallest == row.largest else 'rounding'} in all {row.sets} sets{since}"
+            said.insert(0, again)
         elif row.held < row.sets:
             said.append(f"with {_changed(row)} in {held}{since}")
     return "; ".join(said)

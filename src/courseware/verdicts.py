@@ -29,7 +29,7 @@ PAGE = notebooks.NOTEBOOKS / "claims.ipynb"
 OPENING = """# Every claim, and its verdict
 Four documents argue about positional encoding, and they do not agree. This page lists what they claim, {count} claims in our words, and what the chapters found. Each verdict links to the cells that decide it, with what they measured. Change one, and see what it takes to make it fail.
 
-A verdict speaks of what was measured: exact algebra where it is algebra, and otherwise models of this course's size and training. In brackets stands in how many other sets of seeds a claim held, and where it failed under other learning rates or more steps. {replicated}"""
+A verdict speaks of what was measured: exact algebra where it is algebra, and otherwise models of this course's size and training. In brackets stands in how many other sets of seeds a claim held, or that they change nothing, and where it failed under other learning rates or more steps. {replicated}"""
 CLOSING = "[Back to chapter 1](01_permutation_invariance.ipynb) · [Back to the list of chapters](../README.md)"
 
 

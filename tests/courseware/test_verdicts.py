@@ -91,6 +91,9 @@ def test_what_other_seeds_gave_stands_beside_the_claim(monkeypatch):
     monkeypatch.setattr(replicate, "read_table", lambda: (fails, row, holds, same, rounding))
     both = "held in 15 of 16 sets, 0.83 to 0.98; with learning rate × 0.333 in 1 of 4"
     assert replicate.found_again("01", stored, "abc") == both
+    for place, again in ((1, "the same in all 16 sets"), (2, "rounding in all 16 sets")):
+        stored.place = place
+        assert replicate.found_again("01", stored, "abc") == again
     assert replicate.overview() == (
         "Of the measurements that differ from set to set, with other seeds 0 of 1 held in all of 16 sets; with learning rate "
         "× 0.333 0 of 1 held in all of 4 sets; with steps × 4 1 of 1 held in all of 4 sets."
