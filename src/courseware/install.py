@@ -1,6 +1,6 @@
 """Make .venv and open JupyterLab: `make lab` and `make test` begin here.
 
-    python3 src/courseware/install.py lab [PORT]    what a learner needs, then JupyterLab on the start page
+    python3 src/courseware/install.py lab [PORT]    what a learner needs, then JupyterLab on the reader's copy
     python3 src/courseware/install.py dev           what a developer needs
     python3 src/courseware/install.py classroom     what a learner needs, and nbgrader in .venv-classroom
 
@@ -10,12 +10,14 @@ library and uses no syntax newer than Python 3.6: an old interpreter must get fa
 
 import glob
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import threading
 import urllib.request
+from contextlib import suppress
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VENV = os.path.join(ROOT, ".venv")
@@ -51,26 +53,22 @@ def contents(path):
         return file.read()
 
 
-def installed():
-    """(fingerprint, audience) of the last install that ran to its end, or None."""
-    words = contents(STAMP).split()
-    return tuple(words) if os.path.exists(PYTHON) and len(words) == 2 else None
-
-
 def install(audience):
-    """Bring .venv up to date; return at once where it is."""
-    before = installed()
-    if before in ((fingerprint(), audience), (fingerprint(), DEVELOPER)):
+    """Bring .venv up to date; return at once where it is. The stamp says of what the last whole install was."""
+    before = contents(STAMP).split() if os.path.exists(PYTHON) else []
+    if DEVELOPER in before:
+        audience = DEVELOPER
+    wanted = [fingerprint(), audience]
+    if before == wanted:
         return
-    if before is None:
-        make_venv()
-    else:
+    if before:
         os.remove(STAMP)
-        audience = DEVELOPER if DEVELOPER in (audience, before[1]) else LEARNER
+    else:
+        make_venv()
     extras = "course,dev,models,replicate" if audience == DEVELOPER else "course,models"
     pip_install(where_torch_is() + ["-e", ".[" + extras + "]"])
     with open(STAMP, "w") as file:
-        file.write(fingerprint() + " " + audience + "\n")
+        file.write(" ".join(wanted))
 
 
 def install_classroom():
@@ -94,46 +92,20 @@ def install_classroom():
 
 def make_venv():
     """Make .venv from nothing: what an interrupted install left behind cannot be trusted."""
-    check_version(sys.version_info)
-    check_venv_module()
     version = ".".join(str(part) for part in sys.version_info[:3])
-    say("Making .venv with Python " + version + " and installing into it. This takes a minute or more, once.")
-    if subprocess.call([sys.executable, "-m", "venv", "--clear", VENV]) != 0:
-        raise Problem("Python could not make the folder .venv; its reason is above. Then run make again.")
-
-
-def check_version(version):
-    if version[:2] >= OLDEST:
-        return
-    found = f"This is Python {version[0]}.{version[1]}; the course needs 3.11 or newer"
-    newer = newer_python()
-    if newer:
-        raise Problem(f"{found}. You have one: run  make lab PYTHON={newer}")
-    raise Problem(
-        f"{found}, and there is none on the PATH. Install one from "
-        "your system's packages or from python.org, then run  make lab PYTHON=python3.12  with its name."
-    )
-
-
-def newer_python():
-    """The name of an interpreter on the PATH that is new enough and does run, or None."""
-    for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
-        if shutil.which(name):
-            probe = [name, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
-            if subprocess.call(probe, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0:
-                return name
-    return None
-
-
-def check_venv_module():
-    try:
-        import ensurepip  # noqa: F401
-        import venv  # noqa: F401
-    except ImportError:
+    if sys.version_info[:2] < OLDEST:
+        raise Problem(
+            f"This is Python {version}; the course needs 3.11 or newer. Where there is none, install one from your "
+            "system's packages or from python.org. Then run  make lab PYTHON=python3.12  with its name."
+        )
+    if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):
         raise Problem(
             "This Python cannot make virtual environments: its venv module is missing or incomplete. "
             "On Debian and Ubuntu run  sudo apt install python3-venv  and then make again."
-        ) from None
+        )
+    say("Making .venv with Python " + version + " and installing into it. This takes a minute or more, once.")
+    if subprocess.call([sys.executable, "-m", "venv", "--clear", VENV]) != 0:
+        raise Problem("Python could not make the folder .venv; its reason is above. Then run make again.")
 
 
 def where_torch_is():
@@ -154,11 +126,9 @@ def answers(address):
     there = []
 
     def ask():
-        try:
+        with suppress(Exception):  # whatever it is, pip will not get torch there
             urllib.request.urlopen(address, timeout=PATIENCE).close()
             there.append(address)
-        except Exception:  # noqa: BLE001  whatever it is, pip will not get torch there
-            pass
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
@@ -173,35 +143,27 @@ def pip_install(arguments, python=PYTHON):
         raise Problem("pip could not install the packages; its reason is above. Then run make again.")
 
 
-def lab(port):
-    """Become JupyterLab on the reader's copy of the course."""
-    install(LEARNER)
-    sys.stdout.flush()
-    os.chdir(ROOT)
-    os.execv(PYTHON, [PYTHON, "-m", "courseware.lab"] + port)
-
-
 def say(sentence):
     print(sentence)
     sys.stdout.flush()
 
 
-def main(arguments):
+def main(command="", *port):
+    if command not in ("lab", "dev", "classroom"):
+        sys.exit(__doc__)
     try:
-        if arguments[:1] == ["lab"] and len(arguments) <= 2:
-            lab(arguments[1:])
-        elif arguments == ["dev"]:
-            install(DEVELOPER)
-        elif arguments == ["classroom"]:
+        if command == "classroom":
             install_classroom()
         else:
-            raise Problem(__doc__)
+            install(DEVELOPER if command == "dev" else LEARNER)
     except Problem as problem:
-        sys.stdout.flush()
         sys.exit("\n" + str(problem))
     except KeyboardInterrupt:
         sys.exit("\nStopped before the end. Run make again and it starts over.")
+    if command == "lab":
+        os.chdir(ROOT)
+        os.execv(PYTHON, [PYTHON, "-m", "courseware.lab"] + list(port))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

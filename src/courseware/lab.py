@@ -106,14 +106,13 @@ def welcome(own: Path) -> Path:
     return start
 
 
-def command(own: Path, start: Path, port: str | None) -> list[str]:
+def command(own: Path, start: Path, port: str = "") -> list[str]:
     """JupyterLab's arguments: its token is on, only this machine sees it, and it keeps its layout in that folder.
 
     On the port that is given, or the next free one of its own choice.
     """
-    chosen = [f"--port={port}", "--ServerApp.port_retries=0"] if port else []
     return [
-        *chosen,
+        *([f"--port={port}", "--ServerApp.port_retries=0"] if port else []),
         "--allow-root",
         "--ip=127.0.0.1",
         f"--ServerApp.root_dir={own.parent}",
@@ -126,15 +125,12 @@ def command(own: Path, start: Path, port: str | None) -> list[str]:
 
 def main(arguments: list[str], root: Path = ROOT) -> None:
     """Open JupyterLab until it is stopped."""
-    port = arguments[0] if arguments else None
-    if port and not (port.isdigit() and 0 < int(port) < 65536):
-        sys.exit(f"PORT is a number from 1 to 65535, not {port!r}: make lab PORT=8890")
     own = root / "my"
     for line in renew(root / "notebooks", own):
         print(line, flush=True)
     found = os.environ.get("JUPYTER_CONFIG_PATH")
     os.environ["JUPYTER_CONFIG_PATH"] = f"{DEFAULTS}{os.pathsep}{found}" if found else str(DEFAULTS)
-    LabApp.launch_instance(command(own, welcome(own), port))
+    LabApp.launch_instance(command(own, welcome(own), *arguments))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Set-up: each thing that can go wrong is provoked, and the files that describe the environment agree."""
 
 import ast
-import functools
 import importlib.metadata
+import importlib.util
+import io
 import os
 import re
 import shutil
@@ -11,14 +12,14 @@ import sys
 import sysconfig
 import threading
 import tomllib
-import zipfile
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+import urllib.error
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from pictures import load
 
 from courseware import install
 
@@ -26,22 +27,40 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """What set-up reads, in a folder with a space in its name, and a machine without a network."""
-    folder = tmp_path / "my course"
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", "src/courseware/install.py"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
-    (folder / "notebooks").mkdir()
-    (folder / "notebooks" / "01_first.ipynb").touch()
-    return folder
+class Checkout:
+    """What set-up reads, in a folder with a space in its name. What it calls is written down, and not run.
 
+    Attributes:
+        calls: the commands, with paths from the checkout on.
+        trouble: an exit status, or an error, by a word of the command that is to have it.
+    """
 
-@pytest.fixture
-def python(tmp_path):
-    """This interpreter, in a folder with a space in its name."""
-    return program(tmp_path / "my programs" / "python", f'exec "{sys.executable}" "$@"')
+    def __init__(self, folder):
+        self.folder, self.calls, self.trouble = folder, [], {}
+        for name in ("Makefile", "pyproject.toml", "constraints.txt", "src/courseware/install.py"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+        self.script = load(folder / "src/courseware/install.py")
+        self.script.where_torch_is = lambda: ["--extra-index-url", "there"]
+
+    def call(self, command, cwd=None):
+        self.calls.append(" ".join(command).replace(f"{self.folder}/", "").replace(sys.executable, "python"))
+        assert "pip" not in command or cwd == str(self.folder)
+        for error in (error for word, error in self.trouble.items() if word in command):
+            if error == 1:
+                return 1
+            raise error
+        if "venv" in command:
+            shutil.rmtree(command[-1], ignore_errors=True)
+            (Path(command[-1]) / "lib/python3.11/site-packages").mkdir(parents=True)
+            program(Path(command[-1]) / "bin/python", 'echo "started: $*"')
+        return 0
+
+    def run(self, *arguments):
+        """The commands that set-up calls; its last words are an error."""
+        self.calls = []
+        self.script.main(*arguments)
+        return self.calls
 
 
 def program(path, script):
@@ -52,34 +71,70 @@ def program(path, script):
 
 
 @pytest.fixture
-def installed(checkout):
-    """The same after an install that ran to its end. Its python only prints how it was called."""
-    program(checkout / ".venv" / "bin" / "python", 'echo "started: $*"')
-    stamp(checkout, "developer")
-    return checkout
+def checkout(tmp_path, monkeypatch):
+    made = Checkout(tmp_path / "my course")
+    monkeypatch.setattr(subprocess, "call", made.call)
+    monkeypatch.setattr(os, "execv", lambda path, command: made.call(command))
+    monkeypatch.chdir(tmp_path)
+    return made
 
 
-def stamp(checkout, audience):
-    script = "import sys; sys.path.insert(0, 'src/courseware'); import install; print(install.fingerprint())"
-    fingerprint = subprocess.check_output([sys.executable, "-c", script], cwd=checkout, text=True)
-    (checkout / ".venv" / "installed").write_text(f"{fingerprint.strip()} {audience}\n")
+PIP = "-m pip install --disable-pip-version-check -c constraints.txt"
+LEARNS = f".venv/bin/python {PIP} --extra-index-url there -e .[course,models]"
+DEVELOPS = f".venv/bin/python {PIP} --extra-index-url there -e .[course,dev,models,replicate]"
+VENV = "python -m venv --clear .venv"
+LAB = ".venv/bin/python -m courseware.lab"
 
 
-def run(checkout, *command, **environment):
-    """(exit status, everything printed) of a command in the checkout, which never shows a traceback."""
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    done = subprocess.run(command, cwd=checkout, env={**os.environ, **environment}, text=True, **streams)
-    assert "Traceback" not in done.stdout
+def make(folder, *arguments):
+    """(exit status, everything printed) of make in a folder."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(["make", "--no-print-directory", *arguments], cwd=folder, **streams)
     return done.returncode, done.stdout
 
 
-def set_up(checkout, *arguments, prelude="", **environment):
-    """Run install.py; the prelude changes the interpreter that it finds itself in. No index is asked for torch."""
-    script = f"import runpy, sys; sys.argv = ['install.py', *sys.argv[1:]]; {prelude}\n"
-    script += "runpy.run_path('src/courseware/install.py', run_name='__main__')"
-    gpu = program(checkout.parent / "gpu" / "nvidia-smi", "").parent
-    environment.setdefault("PATH", f"{gpu}{os.pathsep}{os.environ['PATH']}")
-    return run(checkout, sys.executable, "-c", script, *arguments, **environment)
+# ----------------------------------------------- what is installed, and when
+
+
+def test_the_first_call_installs_and_the_second_needs_neither_that_nor_a_new_python(checkout, monkeypatch):
+    assert checkout.run("lab", "8890") == [VENV, LEARNS, f"{LAB} 8890"]
+    monkeypatch.setattr(sys, "version_info", (3, 8, 18))
+    assert checkout.run("lab") == [LAB]
+
+
+def test_what_learners_have_is_not_enough_for_developers_who_keep_what_they_have(checkout):
+    assert checkout.run("lab") == [VENV, LEARNS, LAB]
+    assert checkout.run("dev") == [DEVELOPS]
+    assert checkout.run("lab") == [LAB] and checkout.run("dev") == []
+    for name in ("pyproject.toml", "constraints.txt"):
+        with (checkout.folder / name).open("a") as file:
+            file.write("\n# changed\n")
+        assert checkout.run("lab") == [DEVELOPS, LAB] and checkout.run("dev") == []
+
+
+def test_learners_get_no_tools_of_developers():
+    extras = PROJECT["optional-dependencies"]
+    names = {Requirement(each).name for each in [*PROJECT["dependencies"], *extras["course"], *extras["models"]]}
+    assert not names & {"nbgrader", "playwright", "pytest", "nbval", "ruff"}
+
+
+def test_the_classroom_gets_what_the_course_has_not(checkout):
+    made = ".venv/bin/python -m venv --clear --without-pip .venv-classroom"
+    _, _, venv, pip = checkout.run("classroom")
+    assert (venv, pip) == (made, f".venv-classroom/bin/python {PIP} posenc[classroom]")
+    inside = "lib/python3.11/site-packages"
+    sees = (checkout.folder / ".venv-classroom" / inside / "course.pth").read_text().splitlines()
+    assert sees == [str(checkout.folder / ".venv" / inside), str(checkout.folder / "src")]
+    assert checkout.run("classroom") == []
+    (checkout.folder / "constraints.txt").write_text("")
+    assert checkout.run("classroom") == [LEARNS, made, pip]
+
+
+@pytest.mark.parametrize("lost", ["installed", "bin/python"])
+def test_a_half_finished_install_is_made_anew(checkout, lost):
+    checkout.run("dev")
+    (checkout.folder / ".venv" / lost).unlink()
+    assert checkout.run("lab") == [VENV, LEARNS, LAB]
 
 
 # ---------------------------------------------------------- what can go wrong
@@ -89,191 +144,85 @@ def test_every_old_interpreter_can_read_the_script():
     ast.parse((ROOT / "src" / "courseware" / "install.py").read_text(), feature_version=(3, 6))
 
 
-OLD = "sys.version_info = (3, 8, 18, 'final', 0)"
-
-
-def test_python_is_too_old(checkout, tmp_path):
-    status, printed = set_up(checkout, "lab", prelude=OLD, PATH=str(tmp_path / "bin"))
-    assert status == 1 and not (checkout / ".venv").exists()
-    assert "This is Python 3.8; the course needs 3.11 or newer, and there is none on the PATH. Install" in printed
-    program(tmp_path / "bin" / "python3.11", "exit 127")  # a version manager's, for a version that it has not
-    program(tmp_path / "bin" / "python3.12", "exit 0")
-    status, printed = set_up(checkout, "lab", prelude=OLD, PATH=str(tmp_path / "bin"))
-    assert status == 1 and printed.strip().endswith("You have one: run  make lab PYTHON=python3.12")
-
-
-def test_there_is_no_python(checkout):
-    status, printed = run(checkout, "make", "lab", "PYTHON=python3.99")
-    assert status == 2
-    assert "There is no python3.99 here. Install Python 3.11 or newer" in printed
+def test_python_is_too_old(checkout, monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 8, 18))
+    with pytest.raises(SystemExit, match=r"This is Python 3\.8\.18; the course needs 3\.11 or newer.*PYTHON=python3"):
+        checkout.run("lab")
+    assert not checkout.calls
 
 
 @pytest.mark.parametrize("module", ["venv", "ensurepip"])
-def test_there_is_no_venv_module(checkout, tmp_path, module):
-    (tmp_path / f"{module}.py").write_text("raise ImportError('it is in another package')")
-    status, printed = set_up(checkout, "lab", PYTHONPATH=str(tmp_path))
-    assert status == 1 and "sudo apt install python3-venv" in printed
-    assert not (checkout / ".venv").exists()
+def test_there_is_no_venv_module(checkout, monkeypatch, module):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name != module)
+    with pytest.raises(SystemExit, match="sudo apt install python3-venv"):
+        checkout.run("lab")
+    assert not checkout.calls
 
 
-def test_pip_fails(installed):
-    program(installed / ".venv" / "bin" / "python", "echo 'ERROR: no space' >&2; exit 1")
-    (installed / "constraints.txt").write_text("")
-    status, printed = set_up(installed, "lab")
-    assert status == 1 and "ERROR: no space" in printed
-    assert "its reason is above. Then run make again" in printed
-    assert not (installed / ".venv" / "installed").exists(), "a half-finished install counts as finished"
+@pytest.mark.parametrize(
+    ("command", "word", "error", "said"),
+    [
+        ("lab", "venv", 1, "could not make the folder .venv; its reason is above. Then run make again"),
+        ("lab", "pip", 1, "could not install the packages; its reason is above. Then run make again"),
+        ("dev", "pip", KeyboardInterrupt(), "Stopped before the end. Run make again and it starts over"),
+        ("classroom", "--without-pip", 1, "could not make the folder .venv-classroom; its reason is above"),
+        ("lba", "", 0, "install.py lab "),
+    ],
+)
+def test_a_command_that_fails_ends_it_and_no_stamp_says_that_all_is_there(checkout, command, word, error, said):
+    checkout.trouble = {word: error}
+    with pytest.raises(SystemExit, match=re.escape(said)):
+        checkout.run(command)
+    assert (checkout.folder / ".venv/installed").exists() == (command == "classroom")
 
 
-def test_unknown_arguments(checkout):
-    assert set_up(checkout, "lba") == (1, f"\n{install.__doc__}\n")
+def test_a_change_that_fails_is_made_anew(checkout):
+    checkout.run("lab")
+    (checkout.folder / "constraints.txt").write_text("")
+    checkout.trouble = {"pip": 1}
+    with pytest.raises(SystemExit, match="its reason is above"):
+        checkout.run("lab")
+    checkout.trouble = {}
+    assert checkout.run("lab") == [VENV, LEARNS, LAB]
 
 
 # ---------------------------------------------------- where torch comes from
 
-
-@pytest.fixture
-def index(tmp_path):
-    """The address of a stand-in for two indexes on this machine: /any has torch 2.13.0, /cpu has 2.13.0+cpu too."""
-    for folder, version in (("any", "2.13.0"), ("cpu", "2.13.0"), ("cpu", "2.13.0+cpu")):
-        wheel = tmp_path / "index" / folder / "torch" / f"torch-{version}-py3-none-any.whl"
-        wheel.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(wheel, "w") as archive:
-            about = f"torch-{version}.dist-info"
-            archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
-            archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-            archive.writestr(f"{about}/RECORD", "")
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=tmp_path / "index")
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+CPU_BUILDS = ["--extra-index-url", install.CPU_BUILDS]
 
 
-@pytest.fixture
-def without_gpu(monkeypatch, index):
-    """A Linux without nvidia-smi, the stand-in for the index, and patience for a busy machine."""
-    monkeypatch.setattr(install.sys, "platform", "linux")
-    monkeypatch.setattr(install.shutil, "which", lambda name: None)
-    monkeypatch.setattr(install, "PATIENCE", 60)
-    monkeypatch.setattr(install, "CPU_BUILDS", f"{index}/cpu")
-    monkeypatch.setenv("no_proxy", "*")
-
-
-@pytest.mark.parametrize("gpu", [False, True])
-@pytest.mark.slow
-def test_pip_finds_the_build_that_suits_the_machine(index, without_gpu, monkeypatch, tmp_path, capfd, gpu):
-    """A real pip, which only says what it would install."""
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", f"{index}/any")
-    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
-    if gpu:
-        monkeypatch.setattr(install.shutil, "which", lambda name: f"/usr/bin/{name}")
-    pip = program(tmp_path / "pip", f'exec "{sys.executable}" "$@" --dry-run --ignore-installed --no-deps')
-    install.pip_install([*install.where_torch_is(), "torch"], str(pip))
-    printed = capfd.readouterr().out
-    assert f"Would install torch-2.13.0{'' if gpu else '+cpu'}\n" in printed and "not answer" not in printed
-
-
-def test_a_mac_takes_what_pip_finds(without_gpu, monkeypatch):
-    monkeypatch.setattr(install.sys, "platform", "darwin")
-    assert install.where_torch_is() == []
-
-
-@pytest.mark.parametrize("trouble", ["it has no torch", "it never answers"])
-@pytest.mark.slow
-def test_an_index_that_does_not_answer_is_left_out(index, without_gpu, monkeypatch, capsys, trouble):
-    monkeypatch.setattr(install, "CPU_BUILDS", f"{index}/nothing")
+@pytest.mark.parametrize(
+    ("platform", "gpu", "page", "expected"),
+    [
+        ("linux", None, "answers", CPU_BUILDS),
+        ("linux", None, "is gone", []),
+        ("linux", None, "hangs", []),
+        ("linux", "/usr/bin/nvidia-smi", "answers", []),
+        ("darwin", None, "answers", []),
+    ],
+)
+def test_without_a_gpu_torch_comes_without_cuda_where_its_index_answers(
+    monkeypatch, capsys, platform, gpu, page, expected
+):
     over = threading.Event()
-    if trouble == "it never answers":
-        monkeypatch.setattr(install, "PATIENCE", 0.3)
-        monkeypatch.setattr(install.urllib.request, "urlopen", lambda *_, timeout: over.wait())
-    assert install.where_torch_is() == []
+
+    def urlopen(address, timeout):
+        assert address == f"{install.CPU_BUILDS}/torch/" and timeout == install.PATIENCE == 0.2
+        if page == "is gone":
+            raise urllib.error.HTTPError(address, 404, "gone", {}, None)
+        if page == "hangs":
+            over.wait()
+        return io.BytesIO()
+
+    monkeypatch.setattr(install.sys, "platform", platform)
+    monkeypatch.setattr(install.shutil, "which", lambda name: gpu)
+    monkeypatch.setattr(install.urllib.request, "urlopen", urlopen)
+    assert install.PATIENCE == 2
+    monkeypatch.setattr(install, "PATIENCE", 0.2)
+    assert install.where_torch_is() == expected
     over.set()
-    printed = capsys.readouterr().out
-    assert "does not answer" in printed and "5.2 GB" in printed
-
-
-def test_what_is_installed_is_asked_there(installed, without_gpu, monkeypatch):
-    """Learners and developers alike, and only when something is installed."""
-    (installed / "constraints.txt").write_text("")
-    asked = "install.where_torch_is = lambda: ['--extra-index-url', 'there']"
-    prelude = f"sys.path.insert(0, 'src/courseware'); import install; {asked}; "
-    prelude += "sys.exit(install.main(sys.argv[1:]))"
-    assert "--extra-index-url there -e .[course" in set_up(installed, "dev", prelude=prelude)[1]
-    assert "there" not in set_up(installed, "lab", prelude=prelude)[1]
-
-
-# ----------------------------------------------- what is installed, and when
-
-
-def test_the_second_call_installs_nothing_and_needs_no_new_python(installed, python):
-    made = run(installed, "make", "lab", "PORT=8890", f"PYTHON={python}")
-    assert made == (0, "started: -m courseware.lab 8890\n")
-    assert set_up(installed, "lab", prelude=OLD) == (0, "started: -m courseware.lab\n")
-
-
-def test_what_learners_have_is_not_enough_for_developers(installed):
-    stamp(installed, "learner")
-    assert "pip install" not in set_up(installed, "lab")[1]
-    assert "pip install" in set_up(installed, "dev")[1]
-    assert "pip install" not in set_up(installed, "lab")[1]
-    assert "pip install" not in set_up(installed, "dev")[1]
-
-
-@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
-def test_a_change_installs_again_and_keeps_what_developers_have(installed, name):
-    with (installed / name).open("a") as file:
-        file.write("\n# changed\n")
-    assert "-c constraints.txt -e .[course,dev,models,replicate]" in set_up(installed, "lab")[1]
-    assert "pip install" not in set_up(installed, "dev")[1]
-
-
-def test_learners_get_no_tools_of_developers(installed):
-    stamp(installed, "learner")
-    (installed / "constraints.txt").write_text("")
-    assert re.search(r"-e \.\[course,models\]$", set_up(installed, "lab")[1], re.MULTILINE)
-    extras = PROJECT["optional-dependencies"]
-    names = {Requirement(each).name for each in [*PROJECT["dependencies"], *extras["course"], *extras["models"]]}
-    assert not names & {"nbgrader", "playwright", "pytest", "nbval", "ruff"}
-
-
-def test_the_classroom_gets_what_the_course_has_not(installed):
-    """The stand-in for .venv's python makes no environment, so this one stands there with a python that prints."""
-    for venv in (".venv", ".venv-classroom"):
-        (installed / venv / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
-    program(installed / ".venv-classroom" / "bin" / "python", 'echo "classroom: $*"')
-    status, printed = set_up(installed, "classroom")
-    assert status == 0 and "started: -m venv --clear --without-pip" in printed
-    wanted = r"classroom: -m pip install .*-c constraints.txt posenc\[classroom\]$"
-    assert re.search(wanted, printed, re.MULTILINE)
-    sees = installed / ".venv-classroom" / "lib" / "python3.11" / "site-packages" / "course.pth"
-    course = installed / ".venv" / "lib" / "python3.11" / "site-packages"
-    assert sees.read_text().splitlines() == [str(course), str(installed / "src")]
-    assert set_up(installed, "classroom") == (0, ""), "a second call installs nothing"
-    (installed / "constraints.txt").write_text("")
-    assert "classroom: -m pip install" in set_up(installed, "classroom")[1]
-
-
-@pytest.mark.parametrize("lost", ["installed", "bin/python"])
-def test_a_half_finished_install_is_made_anew(installed, lost):
-    (installed / ".venv" / lost).unlink()
-    shows_what_it_calls = "import subprocess; subprocess.call = lambda command: print(*command) or 1"
-    status, printed = set_up(installed, "lab", prelude=shows_what_it_calls)
-    assert status == 1 and "-m venv --clear" in printed
-    assert "Python could not make the folder .venv" in printed
-
-
-def test_an_interrupted_change_is_made_anew(installed):
-    program(installed / ".venv" / "bin" / "python", "kill -INT $PPID")
-    (installed / "constraints.txt").write_text("")
-    # a job behind ignores it
-    in_front = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    status, printed = set_up(installed, "lab", prelude=in_front)
-    assert status == 1 and "Stopped before the end. Run make again" in printed
-    assert not (installed / ".venv" / "installed").exists()
+    said = capsys.readouterr().out
+    assert ("does not answer" in said and "5.2 GB" in said) == (page != "answers")
 
 
 # ------------------------------------------------------ files that must agree
@@ -341,26 +290,31 @@ def targets():
     return re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-def test_make_alone_lists_the_targets():
-    status, printed = run(ROOT, "make", "--no-print-directory")
+def test_make_alone_lists_the_targets_and_each_can_be_made(checkout):
+    checkout.run("dev")
+    status, printed = make(checkout.folder)
     assert status == 0
     assert [line.split()[1] for line in printed.splitlines()] == targets()
     assert all(len(line.split()) > 3 for line in printed.splitlines())
+    assert [target for target in targets() if make(checkout.folder, "-n", target)[0] != 0] == []
 
 
-def test_every_target_can_be_made(installed):
-    for target in targets():
-        assert run(installed, "make", "-n", target)[0] == 0
+def test_make_hands_its_port_and_its_python_on_and_says_when_there_is_none(checkout, tmp_path):
+    checkout.run("lab")
+    python = program(tmp_path / "my programs" / "python", f'exec "{sys.executable}" "$@"')
+    assert make(checkout.folder, "lab", "PORT=8890", f"PYTHON={python}") == (0, "started: -m courseware.lab 8890\n")
+    status, printed = make(checkout.folder, "lab", "PYTHON=python3.99")
+    assert status == 2 and "There is no python3.99 here. Install Python 3.11 or newer" in printed
 
 
-def test_clean_leaves_what_git_keeps_the_marks_and_what_the_reader_wrote(installed):
+def test_clean_leaves_what_git_keeps_the_marks_and_what_the_reader_wrote(checkout):
     inside = {"*.egg-info/": "src/posenc.egg-info", "__pycache__/": "src/courseware/__pycache__"}
     inside[".ipynb_checkpoints/"] = "notebooks/.ipynb_checkpoints"
-    for name in (ROOT / ".gitignore").read_text().split():
-        left = installed / inside.get(name, name.strip("/")) / "a"
-        left.parent.mkdir(exist_ok=True)
+    for name in ["notebooks", *(ROOT / ".gitignore").read_text().split()]:
+        left = checkout.folder / inside.get(name, name.strip("/")) / "a"
+        left.parent.mkdir(parents=True, exist_ok=True)
         left.touch()
-    assert run(installed, "make", "clean")[0] == 0
-    kept = sorted(str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file())
-    files = ("Makefile", "constraints.txt", "pyproject.toml", "src/courseware/install.py")
-    assert kept == sorted([*files, "notebooks/01_first.ipynb", "classroom/a", "my/a"])
+    assert make(checkout.folder, "clean")[0] == 0
+    kept = {str(path.relative_to(checkout.folder)) for path in checkout.folder.rglob("*") if path.is_file()}
+    files = {"Makefile", "constraints.txt", "pyproject.toml", "src/courseware/install.py"}
+    assert kept == {*files, "notebooks/a", "classroom/a", "my/a"}
