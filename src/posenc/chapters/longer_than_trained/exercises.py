@@ -302,7 +302,8 @@ def read_config(answer: Answer) -> None:
         plain | {"rope_scaling": {"type": "yarn", "factor": 2.0, **old}},
     ):
         got = answer(config)
-        if not isinstance(got, (tuple, list)) or len(got) != 2:
+        many = not isinstance(got, (tuple, list)) or any(math.prod(getattr(each, "shape", ())) != 1 for each in got)
+        if many or len(got) != 2:
             wrong(f"it returned {shown(got)}: return two numbers, the pairs and the length")
         scaling, longest = config["rope_scaling"], config["max_position_embeddings"]
         divided = config["hidden_size"] // config["num_attention_heads"]

@@ -153,7 +153,7 @@ def layout_of(answer: Answer) -> None:
         for layout in ("interleaved", "half_split"):
             rotate = Convention(head_dim, layout, rotary_dim, base=100.0, direction=direction, offset=offset).rotate
             said[layout] = answer(rotate, head_dim)
-            if said[layout] not in ("interleaved", "half_split"):
+            if not isinstance(said[layout], str) or said[layout] not in ("interleaved", "half_split"):
                 wrong(f'it returned {shown(said[layout])}: return "interleaved" or "half_split"')
         if all(layout == name for name, layout in said.items()):
             continue
