@@ -23,7 +23,7 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets.config import Config
 
 from classroom import sandbox, workplace
-from classroom.release import configuration
+from classroom.release import PART, configuration
 from courseware.dependencies import needed_cells, untrained_cells
 from courseware.install import VENV
 
@@ -244,13 +244,7 @@ def _run(api: NbGraderAPI, name: str, place: Place, watch: Watch, run: Run) -> d
         lost = "its code broke the connection to its kernel, as does output of more than 10 MB at once"
         crashed = "its code ended or crashed the kernel"
         run.left_out[run.at] = watch.reason or (crashed if died else stuck if run.stuck else lost)
-    found = {
-        "marks": {},
-        "notes": {},
-        "shown": {},
-        "reason": "" if done["success"] else watch.reason,
-        "raised": False,
-    }
+    found = {"marks": {}, "notes": {}, "shown": {}, "reason": "" if done["success"] else watch.reason, "raised": False}
     with Gradebook(api.coursedir.db_url) as gradebook:
         for cell in gradebook.find_notebook(name, name).grade_cells:
             found["marks"][cell.name] = [0.0, cell.max_score]
@@ -304,11 +298,7 @@ def _settings(place: Place, limits: Limits, execute: type[Execute]) -> Config:
     settings.Autograde.autograde_preprocessors = steps
     settings.RunNeeded.timeout = 1
     settings.RunNeeded.iopub_timeout = 10
-    late = {
-        "ename": "CellTimeoutError",
-        "evalue": f"it ran longer than {limits.cell_seconds} s",
-        "traceback": [""],
-    }
+    late = {"ename": "CellTimeoutError", "evalue": f"it ran longer than {limits.cell_seconds} s", "traceback": [""]}
     settings.RunNeeded.error_on_timeout = late
     settings.ConnectionFileMixin.transport = "ipc"  # files, since the kernel may have no network
     settings.ConnectionFileMixin.connection_file = str(place.own / "run" / "kernel.json")
@@ -321,7 +311,7 @@ def _tell(found: dict, cells: list[dict], place: Place) -> None:
     for cell in cells:
         role = cell["metadata"].get("nbgrader", {})
         errors = [output for output in cell.get("outputs", ()) if output["output_type"] == "error"]
-        name = role.get("grade_id", "").removeprefix("check_")
+        name = role.get("grade_id", "").removeprefix("check_").removeprefix(PART)
         if role.get("solution"):
             answers[name] = "".join(cell["source"]), errors
         elif role.get("grade") and errors:
@@ -329,7 +319,8 @@ def _tell(found: dict, cells: list[dict], place: Place) -> None:
             error = earlier[-1] if earlier and errors[-1]["ename"] == "NameError" else errors[-1]
             told = ": ".join(filter(None, [error["ename"], error["evalue"].strip()]))
             judged = error["ename"] in ("AssertionError", "Ended", "CellTimeoutError")
-            found["raised"] |= not judged or ": it raised " in told
+            part = role["grade_id"].startswith(PART)  # whose exercise tells whether it raised, or is not attempted
+            found["raised"] |= not part and (not judged or ": it raised " in told)
             trace = _plain("\n".join(error["traceback"]), place)[-10_000:]
             if told.startswith(f"AssertionError: {name}: "):
                 trace = ""  # of the check's own lines; the reason is all that it says

@@ -197,11 +197,7 @@ class Grader:
             kernels.chmod(0o711)
             copy_course(kernels / "course")
             first_home = os.environ | {"HOME": str(kernels / "home")}
-            fonts = [
-                install.PYTHON,
-                "-c",
-                "import matplotlib.font_manager",
-            ]  # makes a cache, in half a second
+            fonts = [install.PYTHON, "-c", "import matplotlib.font_manager"]  # makes a cache, in half a second
             subprocess.run(fonts, env=first_home, check=False)
             yield from self._grade(submissions, base, kernels, workers)
 
@@ -374,10 +370,7 @@ def _results(grader: Grader, submissions: list[Submission], workers: int) -> dic
     if done:
         print(f"{done} of {len(submissions)} were graded before and have not changed.")
     bar = tqdm(total=len(submissions), initial=done, unit="submission")
-    with (
-        bar,
-        closing(grader.grade(left, workers=workers)) as as_they_come,
-    ):  # closed, it ends what is still running
+    with bar, closing(grader.grade(left, workers=workers)) as as_they_come:  # closed, it ends what is still running
         for submission, result in as_they_come:
             results[submission.student] = result
             line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"

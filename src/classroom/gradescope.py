@@ -87,19 +87,10 @@ def run(folder: Path) -> None:
         raise ClassroomError(result["reason"])
     told = "Graded in a container of Gradescope's, without a sandbox inside (SANDBOX=none)."
     tests = [
-        {
-            "name": exercise_name(name),
-            "score": got,
-            "max_score": most,
-            "output": result["notes"].get(name, ""),
-        }
+        {"name": exercise_name(name), "score": got, "max_score": most, "output": result["notes"].get(name, "")}
         for name, (got, most) in result["marks"].items()
     ]
-    results = {
-        "output": f"{told} {result['reason']}".strip(),
-        "execution_time": result["seconds"],
-        "tests": tests,
-    }
+    results = {"output": f"{told} {result['reason']}".strip(), "execution_time": result["seconds"], "tests": tests}
     notebooks.write(folder / "results" / "results.json", json.dumps(results))
 
 

@@ -104,10 +104,7 @@ def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int
             grades, comments = grades_and_comments(book, student)
             for key, grade in grades.items():
                 auto, grade.manual_score, extra = scores.get(key, (None, None, None))
-                grade.auto_score, grade.extra_credit = (
-                    marks[key][0] if student in marked else auto,
-                    extra or 0.0,
-                )
+                grade.auto_score, grade.extra_credit = (marks[key][0] if student in marked else auto, extra or 0.0)
                 grade.needs_manual_grade = False
                 if grade.manual_score is not None or extra:
                     by_hand += 1

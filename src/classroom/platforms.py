@@ -33,12 +33,7 @@ CANVAS = re.compile(
     r"(?P<name>.+?)(?P<late>_late)?_(?P<id>\d+)_(?:(?P<file>\d+)_)?(?P<rest>.+)", re.DOTALL | re.IGNORECASE
 )
 WORKSHEET = ["Identifier", "Full name", "Email address", "Status", "Grade", "Maximum Grade"]
-WORKSHEET += [
-    "Grade can be changed",
-    "Last modified (submission)",
-    "Last modified (grade)",
-    "Feedback comments",
-]
+WORKSHEET += ["Grade can be changed", "Last modified (submission)", "Last modified (grade)", "Feedback comments"]
 
 
 class File(NamedTuple):
@@ -271,10 +266,7 @@ def _moodle(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[l
     if not rows:
         lines.append("beside the zip lies no worksheet of this assignment, so Moodle's other columns stay empty")
         for key, result in marked.items():
-            known = {
-                "Identifier": f"Participant {found.students[key].id}",
-                "Full name": found.students[key].name,
-            }
+            known = {"Identifier": f"Participant {found.students[key].id}", "Full name": found.students[key].name}
             known |= {"Maximum Grade": f"{_most(result):g}", "Grade can be changed": "Yes"}
             rows.append(dict.fromkeys(WORKSHEET, "") | dict.fromkeys(WORKSHEET[7:9], "-") | known)
     for row in rows:

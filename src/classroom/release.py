@@ -19,11 +19,11 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 import warnings
 from pathlib import Path
 
 from nbformat import NotebookNode, from_dict
+from nbformat.v4 import new_code_cell
 
 from courseware import notebooks, solutions
 from courseware.dependencies import used
@@ -35,6 +35,7 @@ CLASSROOM = ROOT / "classroom"
 LINK = re.compile(r"\[([^\[\]]+)\]\((?!\w+:)[\w./%-]*[./][\w./%-]*(?:#[^)\s]*)?\)")  # to a file, relative
 MORE = "  # grading adds hidden tests, so ✓ is not yet the points"
 HANDED_OUT = "worked_solutions"  # as posenc.lesson.exercises calls it, without which grading starts faster: no torch
+PART = "part_of_"  # before the name of an exercise: a part of it that gives a point by itself
 STUB = 'raise NotImplementedError("your turn")'
 
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""
@@ -93,8 +94,11 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
         ClassroomError: an exercise has no hidden tests, or its worked function is not one like its stub.
     """
     source = copy.deepcopy(notebook)
-    source.cells = [cell for cell in source.cells if solutions.WORKED not in cell.metadata.get("tags", ())]
-    for cell in source.cells:
+    cells = [cell for cell in source.cells if solutions.WORKED not in cell.metadata.get("tags", ())]
+    source.cells = []
+    for cell in cells:
+        source.cells.append(cell)
+        cell.metadata.pop(FOLDED, None)  # an exercise of the laboratory is seen like one of the lesson
         tags = cell.metadata.get("tags", ())
         if solutions.HINTS in tags:
             cell.source = re.sub(r"\s*\[Worked solution\].*$", "", cell.source)
@@ -108,10 +112,16 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
             cell.metadata.nbgrader = _role(name, solution=True)
         elif "check" in tags:
             own = f'{name} = use("{name}", {name}, handed_out=True)'
-            cell.source = f'check("{name}", {name}){MORE}{_hidden_region(name, tests[name])}\n{own}'
+            cell.source = f'check("{name}", {name}){MORE}{_hidden_region(name, name, tests[name])}\n{own}'
+            if (part := f"{PART}{name}") in tests:
+                told = (
+                    f"# one of the {points} points is for a part: {ast.get_docstring(ast.parse(tests[part]).body[0])}"
+                )
+                graded = from_dict({"nbgrader": _role(part, grade=True, locked=True, points=1)})
+                region = _hidden_region(part, name, tests[part])
+                source.cells.append(new_code_cell(told + region, id=part, metadata=graded))
+                points -= 1
             cell.metadata.nbgrader = _role(f"check_{name}", grade=True, locked=True, points=points)
-    for cell in source.cells:
-        cell.metadata.pop(FOLDED, None)  # an exercise of the laboratory is seen like one of the lesson
     return source
 
 
@@ -132,15 +142,18 @@ def _with_solution(stub: str, solution: str, name: str) -> str:
     return stub.replace(f"    {STUB}", region)
 
 
-def _hidden_region(name: str, test: str) -> str:
+def _hidden_region(name: str, answer: str, test: str) -> str:
     """What stands in a check's cell for the grader alone. A learner may have given max or sum another value."""
     test = re.sub(rf"^def {name}\(", f"def test_{name}(", test, flags=re.MULTILINE)
     lines = ["", "### BEGIN HIDDEN TESTS", "from builtins import *", "", "", test, "", ""]
-    return "\n".join([*lines, f"test_{name}({name})", "### END HIDDEN TESTS"])
+    return "\n".join([*lines, f"test_{name}({answer})", "### END HIDDEN TESTS"])
 
 
 def hidden_tests(path: Path) -> dict[str, str]:
     """The hidden tests of a chapter, from the module named like it: exercise → source of its test.
+
+    Where an exercise has a part that gives a point by itself, its test stands under part_of_NAME, and in that of the
+    whole, too, which calls it.
 
     Raises:
         ClassroomError: there is no such module.
@@ -150,7 +163,9 @@ def hidden_tests(path: Path) -> dict[str, str]:
         raise ClassroomError(f"{path.stem} has no hidden tests: {module.name} is missing.")
     text = module.read_text(encoding="utf-8")
     functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
-    return {node.name: textwrap.dedent(ast.get_source_segment(text, node)) for node in functions}
+    tests = {node.name: ast.get_source_segment(text, node) for node in functions}
+    parts = {name.removeprefix(PART): test for name, test in tests.items() if name.startswith(PART)}
+    return {name: f"{parts[name]}\n\n\n{test}" if name in parts else test for name, test in tests.items()}
 
 
 # ----------------------------------------------------------------- release

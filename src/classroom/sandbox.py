@@ -118,18 +118,7 @@ def missing() -> str:
         return HOW.format(": it is not installed")
     if platform.machine() not in REFUSED:
         return HOW.format(f": the system calls of {platform.machine()} are not known to the course")
-    probe = [
-        "bwrap",
-        *SPACES[os.geteuid() == 0],
-        "--ro-bind",
-        "/",
-        "/",
-        "--proc",
-        "/proc",
-        "--tmpfs",
-        "/tmp",
-        "true",
-    ]
+    probe = ["bwrap", *SPACES[os.geteuid() == 0], "--ro-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/tmp", "true"]
     done = subprocess.run(probe, capture_output=True, text=True, check=False)
     return HOW.format(f" ({done.stderr.strip().splitlines()[-1]})") if done.returncode else ""
 

@@ -73,9 +73,7 @@ esac
 
 
 @pytest.mark.parametrize(
-    ("old", "python"),
-    [("0", "python3"), ("1", "python3.12")],
-    ids=["a Python that is new enough", "an old Python"],
+    ("old", "python"), [("0", "python3"), ("1", "python3.12")], ids=["a Python that is new enough", "an old Python"]
 )
 def test_setup_installs_with_a_python_that_is_new_enough(packed, folder, old, python):
     unpack(packed, folder)
@@ -126,7 +124,7 @@ def environments(source):
 
 
 @pytest.mark.slow
-def test_gradescope_gives_the_marks_that_make_grade_gives(classroom_python, folder, tmp_path):
+def test_gradescope_gets_marks_and_reasons(classroom_python, folder, tmp_path):
     classroom = ["--classroom", tmp_path / "classroom"]
     assignment.hand_out(tmp_path / "classroom", "a", "b")
     subprocess.run([classroom_python, "-m", "classroom.gradescope", "1", *classroom], check=True)
@@ -142,12 +140,7 @@ def test_gradescope_gives_the_marks_that_make_grade_gives(classroom_python, fold
     assert done.stdout.startswith("SANDBOX=none: submissions run as ")
     results = json.loads((folder / "results" / "results.json").read_text())
     assert "without a sandbox inside (SANDBOX=none)" in results["output"] and results["execution_time"] > 0
-
-    (tmp_path / "in").mkdir()
-    shutil.copytree(folder / "submission", tmp_path / "in" / "ann")
-    command = [classroom_python, "-m", "classroom.grade", "1", tmp_path / "in", *classroom]
-    subprocess.run(command, check=True, capture_output=True)
-    graded = json.loads((tmp_path / "classroom" / "graded" / CHAPTER.stem / "results" / "ann.json").read_text())
-    assert {f"check_{t['name']}": [t["score"], t["max_score"]] for t in results["tests"]} == graded["marks"]
-    assert {f"check_{t['name']}": t["output"] for t in results["tests"] if t["output"]} == graded["notes"]
-    assert [t["name"] for t in results["tests"] if t["score"] < t["max_score"]] == ["a"]
+    assert results["tests"] == [
+        {"name": "a", "score": 0.0, "max_score": 2.0, "output": "AssertionError"},
+        {"name": "b", "score": 1.0, "max_score": 1.0, "output": ""},
+    ]

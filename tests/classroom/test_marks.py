@@ -36,10 +36,7 @@ def test_marks_as_a_table(tmp_path):
 
 
 def test_no_terminal_obeys_what_an_answer_raised(tmp_path):
-    result = marks.failure({"check_a": 2.0}, "") | {
-        "seconds": 2.0,
-        "notes": {"check_a": "E: \x1b[2J\x9b1m\r✓"},
-    }
+    result = marks.failure({"check_a": 2.0}, "") | {"seconds": 2.0, "notes": {"check_a": "E: \x1b[2J\x9b1m\r✓"}}
     marks.write_marks(tmp_path / "marks.csv", {"ann": result})
     assert r"a: E: \x1b[2J\x9b1m\r✓" in (tmp_path / "marks.csv").read_text(encoding="utf-8")
 

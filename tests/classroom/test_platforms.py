@@ -69,11 +69,7 @@ def test_moodles_zip_with_a_folder_for_each(tmp_path):
         f"Bo (72)/{NAME}.ipynb": "Bo's",
         "Cy (73)/onlinetext.html": "see my mail",
     }
-    assert [(each.name, each.id) for each in found.students.values()] == [
-        ("Zoë Lee", "71"),
-        ("Bo", "72"),
-        ("Cy", "73"),
-    ]
+    assert [(each.name, each.id) for each in found.students.values()] == [("Zoë Lee", "71"), ("Bo", "72"), ("Cy", "73")]
     assert found.lines == ["notes.txt is not named as Moodle does: not graded"]
 
 
@@ -136,10 +132,7 @@ def test_of_canvas_attempts_the_newest_counts_whatever_its_name(tmp_path):
 
 
 def test_of_moodles_files_the_newest_counts(tmp_path):
-    unpack(
-        tmp_path,
-        {dated(f"{MOODLE}/{NAME}{n}.ipynb", y): n for n, y in (("", 2024), (" (2)", 2026), ("-1", 2025))},
-    )
+    unpack(tmp_path, {dated(f"{MOODLE}/{NAME}{n}.ipynb", y): n for n, y in (("", 2024), (" (2)", 2026), ("-1", 2025))})
     (chosen,), _ = find_submissions(tmp_path / "out" / "new", NAME)
     assert chosen.notebook.read_text() == " (2)"
 
@@ -217,10 +210,7 @@ def test_links_and_encrypted_files_are_left_out(tmp_path):
 
 def test_names_in_any_encoding(tmp_path):
     """UTF-8 without its flag, an old code page, bytes that are neither, and what a terminal would obey."""
-    names = [
-        "Zoë_1_assignsubmission_file_/é.py".encode(),
-        "Zoë_2_assignsubmission_file_/é.py".encode("cp437"),
-    ]
+    names = ["Zoë_1_assignsubmission_file_/é.py".encode(), "Zoë_2_assignsubmission_file_/é.py".encode("cp437")]
     names += [b"Zo\xff\xfe_3_assignsubmission_file_/\xff.py", b"A\x1b[2J_4_assignsubmission_file_/a.py"]
     placeholders = {f"{n}{'x' * (len(name) - 1)}".encode(): name for n, name in enumerate(names)}
     path = pack(tmp_path / "in" / "x.zip", {each.decode(): "1" for each in placeholders})
@@ -249,24 +239,12 @@ def test_names_that_a_folder_cannot_have_as_they_are(tmp_path, name):
 
 
 def test_files_in_each_others_way_cost_no_more_than_themselves(tmp_path):
-    with (
-        pytest.warns(UserWarning, match="Duplicate name"),
-        zipfile.ZipFile(tmp_path / "in" / "x.zip", "w") as archive,
-    ):
-        for name, content in [
-            ("a.ipynb", "first"),
-            ("a.ipynb", "second"),
-            ("a.ipynb/b", ""),
-            ("x" * 300, ""),
-        ]:
+    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(tmp_path / "in" / "x.zip", "w") as archive:
+        for name, content in [("a.ipynb", "first"), ("a.ipynb", "second"), ("a.ipynb/b", ""), ("x" * 300, "")]:
             archive.writestr(f"{MOODLE}/{name}", content)
     found = platforms.unpack(tmp_path / "in" / "x.zip", tmp_path / "out")
     assert [path.read_text() for path in (tmp_path / "out" / FOLDER).iterdir()] == ["first"]
-    assert [line.rpartition(": ")[2] for line in found.lines] == [
-        "File exists",
-        "File exists",
-        "File name too long",
-    ]
+    assert [line.rpartition(": ")[2] for line in found.lines] == ["File exists", "File exists", "File name too long"]
 
 
 def test_too_many_files_and_folders_too_deep(tmp_path, monkeypatch):
@@ -423,11 +401,7 @@ def test_moodles_feedback_is_named_as_its_importer_reads_it(tmp_path):
     assert "3.5 of 4 points" in contents[f"{MOODLE}/{NAME}.html"]
 
 
-CANVAS_TWO = {
-    f"leezo_71_501_{NAME}.ipynb": "1",
-    f"leezo_71_777_{NAME}-1.ipynb": "2",
-    "bo_LATE_72_503_a.txt": "",
-}
+CANVAS_TWO = {f"leezo_71_501_{NAME}.ipynb": "1", f"leezo_71_777_{NAME}-1.ipynb": "2", "bo_LATE_72_503_a.txt": ""}
 CANVAS_RESULTS = {"leezo (71)": RIGHT, "bo (72)": RESULTS["Bo (72)"]}
 
 

@@ -4,6 +4,7 @@ import ast
 import copy
 import importlib
 import re
+import shutil
 import subprocess
 import zipfile
 from contextlib import suppress
@@ -12,7 +13,9 @@ from urllib.parse import unquote
 
 import nbformat
 import pytest
+from browser import chromium, lab
 from nbformat import v4
+from thorough import ALL, thorough
 
 from classroom import release
 from classroom.release import ClassroomError, teachers_source
@@ -26,6 +29,8 @@ from posenc.lesson.exercises import Unanswered, check
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+MADE = [CHAPTERS[0], *(pytest.param(path, marks=thorough) for path in CHAPTERS[1:])]  # by nbgrader itself
+made = pytest.mark.parametrize("path", MADE, ids=lambda path: path.stem)
 
 
 def tags(cell):
@@ -42,15 +47,19 @@ def exercises(notebook):
 @chapters
 def test_the_teachers_source_runs_and_holds_points(path):
     chapter = notebooks.read(path)
-    source = teachers_source(chapter, release.hidden_tests(path))
+    tests = release.hidden_tests(path)
+    source = teachers_source(chapter, tests)
     nbformat.validate(source)
     roles = {cell.metadata.nbgrader.grade_id: cell for cell in source.cells if "nbgrader" in cell.metadata}
-    assert list(roles) == [id for name in exercises(chapter) for id in (name, f"check_{name}")]
+    parts = {name: [f"part_of_{name}"] * (f"part_of_{name}" in tests) for name in exercises(chapter)}
+    assert list(roles) == [id for name in parts for id in (name, f"check_{name}", *parts[name])]
     for stub in (cell for cell in chapter.cells if "exercise" in tags(cell)):
         name = stub.metadata.ex.id
         answer, check = roles[name], roles[f"check_{name}"]
         assert answer.metadata.nbgrader.solution and not answer.metadata.nbgrader.grade
-        assert check.metadata.nbgrader.grade and check.metadata.nbgrader.points == stub.metadata.ex.points
+        graded = [check, *(roles[part] for part in parts[name])]
+        assert all(each.metadata.nbgrader.grade for each in graded)
+        assert sum(each.metadata.nbgrader.points for each in graded) == stub.metadata.ex.points
         assert answer.source.count("### BEGIN SOLUTION") == answer.source.count("### END SOLUTION") == 1
         assert release.STUB not in answer.source
         assert check.source.endswith(f'### END HIDDEN TESTS\n{name} = use("{name}", {name}, handed_out=True)')
@@ -58,6 +67,14 @@ def test_the_teachers_source_runs_and_holds_points(path):
         ast.parse(answer.source), ast.parse(check.source)
     assert not [cell for cell in source.cells if "worked" in tags(cell)]
     assert "orked solution" not in "".join(cell.source for cell in source.cells if "hints" in tags(cell))
+
+
+def test_a_part_has_a_cell_and_a_point_of_its_own():
+    tests = {"part_of_unpermute": 'def part_of_unpermute(answer):\n    """It is called."""\n    answer()'} | TEST
+    _, _, check, part, _ = teachers_source(one_exercise(), tests).cells
+    assert (check.metadata.nbgrader.points, part.metadata.nbgrader.points) == (2, 1)
+    assert part.source.startswith("# one of the 3 points is for a part: It is called.\n### BEGIN HIDDEN TESTS\n")
+    assert part.source.endswith("\n\n\ntest_part_of_unpermute(unpermute)\n### END HIDDEN TESTS")
 
 
 def test_no_section_of_an_assignment_starts_folded():
@@ -121,10 +138,7 @@ def test_hints_can_be_limited(most, left):
     [
         ("[On to 5](05_x.ipynb), [all](../README.md)", "On to 5, all"),
         ("see [a *b*](claims.ipynb#cell-id=a)", "see a *b*"),
-        (
-            "[paper](https://arxiv.org/abs/1.2) [below](#3-x)",
-            "[paper](https://arxiv.org/abs/1.2) [below](#3-x)",
-        ),
+        ("[paper](https://arxiv.org/abs/1.2) [below](#3-x)", "[paper](https://arxiv.org/abs/1.2) [below](#3-x)"),
         ("`times[0](kernel)` and $f[i](x)$", "`times[0](kernel)` and $f[i](x)$"),
     ],
 )
@@ -162,8 +176,7 @@ def test_a_link_that_leads_nowhere_is_seen():
                 "# One, *two*\n[a](#One,-two) [b](#Three) [c](02_x.ipynb#a) `[d](e)` <img src='f.png'>"
             ),
             v4.new_markdown_cell(
-                "[g](https://arxiv.org) [h](#One%2C-two) [i](LICENSE) [j](#cell-id=here) [k](#cell-id=there)",
-                id="here",
+                "[g](https://arxiv.org) [h](#One%2C-two) [i](LICENSE) [j](#cell-id=here) [k](#cell-id=there)", id="here"
             ),
             v4.new_code_cell("1", outputs=[output]),
         ]
@@ -230,11 +243,12 @@ def test_what_a_teacher_changed_is_kept(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def released(classroom_python, tmp_path_factory):
-    """The course folder with every chapter released, one of them a second time by the command."""
+    """The course folder with the first chapter released, a second time by the command; with ALL=1 every chapter."""
     folder = tmp_path_factory.mktemp("class")
     script = "import sys; from pathlib import Path; from classroom.release import assignment\n"
     script += "for path in sys.argv[2:]: assignment(Path(path), Path(sys.argv[1]))"
-    subprocess.run([classroom_python, "-c", script, folder, *CHAPTERS], check=True)
+    paths = CHAPTERS if ALL else CHAPTERS[:1]
+    subprocess.run([classroom_python, "-c", script, folder, *paths], check=True)
     command = [classroom_python, "-m", "classroom.release", "1", "--classroom", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert str(folder / "release" / CHAPTERS[0].stem) in done.stdout
@@ -243,7 +257,7 @@ def released(classroom_python, tmp_path_factory):
 
 
 @pytest.mark.slow
-@chapters
+@made
 def test_the_students_notebook_is_the_chapter_without_solutions(released, path):
     chapter = notebooks.read(path)
     folder = released / "release" / path.stem
@@ -253,7 +267,9 @@ def test_the_students_notebook_is_the_chapter_without_solutions(released, path):
         assert archive.read(path.name) == (folder / path.name).read_bytes()
     assert students.metadata == chapter.metadata
     handed_out = [cell for cell in chapter.cells if "worked" not in tags(cell)]
-    for cell, given in zip(handed_out, students.cells, strict=True):
+    parts = [cell for cell in students.cells if cell.id.startswith(release.PART)]
+    assert all(re.fullmatch(r"# one of the \d points is for a part: .+", part.source) for part in parts)
+    for cell, given in zip(handed_out, (cell for cell in students.cells if cell not in parts), strict=True):
         wanted = copy.deepcopy(cell)
         if "check" in tags(cell):
             wanted.source = re.sub(r"(use\(.*)\)$", r"\1, handed_out=True)", wanted.source)
@@ -311,7 +327,7 @@ def test_in_a_kernel_the_notebook_finds_the_worked_functions(tmp_path, monkeypat
 
 
 @pytest.mark.slow
-@chapters
+@made
 def test_what_is_not_attempted_says_so_where_it_is_needed(released, path, capsys):
     students = notebooks.read(released / "release" / path.stem / path.name)
     checks = [number for number, cell in enumerate(students.cells) if {"check", "exercise"} & {*tags(cell)}]
@@ -342,14 +358,28 @@ def test_the_command_says_what_is_wrong_with_from(released, classroom_python, tm
         (tmp_path / "none", "FROM is the folder of the submissions"),
         (tmp_path, "holds no submission"),
     ):
-        command = [
-            classroom_python,
-            "-m",
-            "classroom.grade",
-            "1",
-            str(folder),
-            "--classroom",
-            str(released),
-        ]
+        command = [classroom_python, "-m", "classroom.grade", "1", str(folder), "--classroom", str(released)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not chromium(), reason="no Chromium is installed: apt-get install chromium")
+def test_a_student_answers_in_the_browser(released, tmp_path):
+    name, stub = CHAPTERS[0].stem, "def unpermute(layer, x, p):\n    return layer(x[p])"
+    shutil.copytree(released / "release" / name, tmp_path / "mine")
+    with lab(tmp_path / "mine", tmp_path / "home") as running:
+        notebook = running.open(f"{name}.ipynb")
+        assert notebook.errors() == []
+        stored = notebook.page.locator(".jp-OutputArea-output img").count()
+        assert stored > 0, "the pictures of the chapter are gone"
+        notebook.page.evaluate("window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+        notebook.run("import torch")
+        notebook.run("def unpermute(")
+        asked = 'check("unpermute"'
+        assert notebook.run(asked) == "○ unpermute: not attempted yet\n"
+        notebook.run("def unpermute(", f"{stub}[p]")
+        assert "wrong for a 3-cycle" in notebook.run(asked)
+        notebook.run("def unpermute(", f"{stub}[p.argsort()]")
+        assert re.fullmatch(r"✓ \x1b\[\d+munpermute.*\x1b\[0m\n", notebook.run(asked)), "in colour"
+        assert notebook.errors() == []

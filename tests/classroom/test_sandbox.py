@@ -125,20 +125,9 @@ def spy(place, isolated, *, started_by):
     paths = [str(place / "hidden" / "secret"), str(place / "hidden" / "kept" / "text"), str(place / "own")]
     leaves = [f"{folder}/{place.name}" for folder in ("/run", "/var/tmp", "/dev", "/etc", "/usr", "")]
     known = [*KNOWN, f"{place}/own/", f"{place}/hidden/kept/"]
-    names = {
-        "PATHS": paths,
-        "ISOLATED": isolated,
-        "LEAVES": leaves,
-        "KNOWN": known,
-        "CALLS": CALLS if isolated else {},
-    }
+    names = {"PATHS": paths, "ISOLATED": isolated, "LEAVES": leaves, "KNOWN": known, "CALLS": CALLS if isolated else {}}
     told = "\n".join(f"{name} = {value!r}" for name, value in names.items())
-    program = [
-        "/usr/bin/python3",
-        "-I",
-        "-c",
-        told + SPY,
-    ]
+    program = ["/usr/bin/python3", "-I", "-c", told + SPY]
     other = started_by != os.geteuid()
     user = {"user": started_by, "group": started_by, "extra_groups": []} if other else {}
     if other:

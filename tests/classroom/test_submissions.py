@@ -96,10 +96,7 @@ def test_folders_that_are_too_deep_or_too_many_cost_that_submission_only(tmp_pat
         here = below
     os.close(here)
     found, _ = submissions.find_submissions(tmp_path, "01_x")
-    assert [each.fault for each in found] == [
-        "",
-        f"its folders are nested more than {submissions.DEEPEST} deep",
-    ]
+    assert [each.fault for each in found] == ["", f"its folders are nested more than {submissions.DEEPEST} deep"]
     workplace.remove(deep)
     assert not deep.exists()
     monkeypatch.setattr(submissions, "MOST", 1)

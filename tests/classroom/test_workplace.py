@@ -65,18 +65,7 @@ def course(tmp_path):
 
 
 def grade(python, classroom="classroom", limits=("--seconds", "1200", "--cell-seconds", "1200")):
-    return [
-        python,
-        "-m",
-        "classroom.grade",
-        "1",
-        "in",
-        "--classroom",
-        classroom,
-        "--workers",
-        "2",
-        *limits,
-    ]
+    return [python, "-m", "classroom.grade", "1", "in", "--classroom", classroom, "--workers", "2", *limits]
 
 
 def marks(folder):
@@ -179,7 +168,7 @@ def test_nothing_is_left_of_a_grader_that_was_killed(course, classroom_python, t
 @pytest.mark.slow
 def test_a_disk_filler_costs_nobody_a_mark(course, classroom_python, tmp_path):
     """Without a sandbox a submission can fill the disk; a small /tmp stands for it."""
-    course(bob=RIGHT, eve=FILLER, zoe=RIGHT)
+    course(bob=RIGHT, eve=FILLER)
     start = [
         *container(room=150_000_000),
         "--bind",
@@ -194,7 +183,7 @@ def test_a_disk_filler_costs_nobody_a_mark(course, classroom_python, tmp_path):
     done = subprocess.run([*start, *grade(classroom_python)], capture_output=True, text=True, check=False)
     got = marks(tmp_path / "classroom")
     assert done.returncode == 1 and "no mark, and it is not their fault" in done.stderr, done.stdout + done.stderr
-    assert got["eve"] == "" and {got["bob"], got["zoe"]} <= {"2.0", ""}
+    assert got["eve"] == "" and got["bob"] in ("2.0", "")
     assert "eve" not in {path.stem for path in (tmp_path / "classroom" / "graded" / NAME / "results").iterdir()}
 
 
@@ -229,19 +218,7 @@ cp -R /class/graded .
 def test_a_full_disk_loses_no_mark_and_the_next_run_goes_on(course, classroom_python, tmp_path, spare):
     course(bob=RIGHT, zoe=RIGHT)
     start = [*container(), "--bind", tmp_path, "/here", "--chdir", "/here", "--setenv", "SANDBOX", "none"]
-    start += [
-        "--perms",
-        "0755",
-        "--size",
-        "4000000",
-        "--tmpfs",
-        "/class",
-        "sh",
-        "-c",
-        FULL,
-        classroom_python,
-        spare,
-    ]
+    start += ["--perms", "0755", "--size", "4000000", "--tmpfs", "/class", "sh", "-c", FULL, classroom_python, spare]
     done = subprocess.run(start, capture_output=True, text=True, check=False)
     _, second, third, _ = done.stdout.split("status ")
     assert second.startswith("0") and third.startswith("1"), done.stdout + done.stderr

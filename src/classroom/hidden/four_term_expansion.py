@@ -24,12 +24,7 @@ def parts(answer):
         away = (got.sum(0) - query @ key.T / head**0.5).abs().max()
         assert away < 1e-6, f"{here} the sum of the four is {away:.2g} off the scores of x + e"
         plain = answer(x, e, *weights, *(0 * biases))
-        names = (
-            "content with content",
-            "content with position",
-            "position with content",
-            "position with position",
-        )
+        names = ("content with content", "content with position", "position with content", "position with position")
         silent = [plain[0, 0], plain[1, 0], plain[2, :, 0]], [plain[1, :, 1], plain[2, 1], plain[3, 1]]
         for token, what, parts in ((0, "content", silent[0]), (1, "position", silent[1])):
             for name, part in zip([name for name in names if what in name], parts):

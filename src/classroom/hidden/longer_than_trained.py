@@ -101,8 +101,8 @@ def left_alone(answer):
     assert got == 0, f"within 8 positions no pair makes 32 turns, and it counts {got:g}"
 
 
-def reach(answer):
-    """At the distance that it returns no pair has passed the angles of training, and a little further one has."""
+def part_of_reach(answer):
+    """Some pair has not come round: to the distance it returns none passes the angles of training, then one does."""
     import math
 
     import torch
@@ -126,24 +126,39 @@ def reach(answer):
 
         assert not lost(got * (1 - 1e-7)), f"{here} an angle is new before distance {got:g}"
         assert lost(got * (1 + 1e-7)), f"{here} no angle is new beyond distance {got:g}"
+
+
+def reach(answer):
+    """And where every pair has come round, no distance is too far."""
+    import math
+
+    import torch
+
+    part_of_reach(answer)
     fast = torch.tensor([3.0, 1.0], dtype=torch.float64)
     got = float(answer(fast.clone(), fast.clone(), 30))
     assert got == math.inf, f"where all pairs have come round no angle is new, and it returned {got:g}"
+
+
+def part_of_read_config(answer):
+    """The first of the two numbers: how many pairs have angles."""
+    from posenc.chapters.longer_than_trained.published import CONFIGURATIONS
+
+    names = {"Llama 3.1": 64, "Qwen2.5, YaRN": 64, "Gemma 3": 128, "DeepSeek V3": 32, "gpt-oss": 32}
+    for name, pairs in names.items():
+        got = answer(dict(CONFIGURATIONS[name]))[0]
+        assert got == pairs, f"{name} has {pairs} pairs with angles, not {got}"
+    got = answer(CONFIGURATIONS["gpt-oss"] | {"partial_rotary_factor": 0.5})[0]
+    assert got == 16, f"gpt-oss with half of its dimensions turned would have 16 pairs, not {got}"
 
 
 def read_config(answer):
     """The configurations of published models, by what their makers say of them."""
     from posenc.chapters.longer_than_trained.published import CONFIGURATIONS
 
-    for name, pairs, length in (
-        ("Llama 3.1", 64, 65_536),
-        ("Qwen2.5, YaRN", 64, 131_072),
-        ("Gemma 3", 128, 131_072),
-        ("DeepSeek V3", 32, 163_840),
-        ("gpt-oss", 32, 131_072),
-    ):
-        got = tuple(answer(dict(CONFIGURATIONS[name])))
-        assert got == (pairs, length), f"{name} has {pairs} pairs with angles and a method for {length:,}: {got}"
-    part = CONFIGURATIONS["gpt-oss"] | {"partial_rotary_factor": 0.5}
-    got = answer(part)
-    assert got[0] == 16, f"gpt-oss with half of its dimensions turned would have 16 pairs, not {got[0]}"
+    part_of_read_config(answer)
+    lengths = {"Llama 3.1": 65_536, "Qwen2.5, YaRN": 131_072, "Gemma 3": 131_072}
+    lengths |= {"DeepSeek V3": 163_840, "gpt-oss": 131_072}
+    for name, length in lengths.items():
+        _, got = answer(dict(CONFIGURATIONS[name]))
+        assert got == length, f"{name} has a method for {length:,} positions, not {got:,}"

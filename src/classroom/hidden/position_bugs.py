@@ -14,13 +14,7 @@ def steps_apart(answer):
     generator = torch.Generator().manual_seed(800)
     table = torch.randn(7, 7, generator=generator, dtype=torch.float64)
     tokens = torch.randint(7, (3, 6), generator=generator)
-    for constant, where, factor in (
-        (0.0, None, 1.0),
-        (-40.0, None, 1.0),
-        (0.0, 2, 1.5),
-        (3.0, 0, 0.25),
-        (0.0, 5, 2.0),
-    ):
+    for constant, where, factor in ((0.0, None, 1.0), (-40.0, None, 1.0), (0.0, 2, 1.5), (3.0, 0, 0.25), (0.0, 5, 2.0)):
 
         def step(token, cache, constant=constant, where=where, factor=factor):
             place = 0 if cache is None else cache
@@ -55,8 +49,7 @@ def layout_of(answer):
             part = x[..., :size].double()
             first, second = part.chunk(2, dim=-1) if halves else (part[..., 0::2], part[..., 1::2])
             turn = torch.polar(
-                torch.tensor(1.0).double(),
-                (positions[:, None] + first_place) * speed ** torch.arange(1, size // 2 + 1),
+                torch.tensor(1.0).double(), (positions[:, None] + first_place) * speed ** torch.arange(1, size // 2 + 1)
             )
             z = torch.complex(first, second) * turn
             made = torch.cat([z.real, z.imag], -1) if halves else torch.stack([z.real, z.imag], -1).flatten(-2)
@@ -88,8 +81,8 @@ def base_of(answer):
         assert abs(got / base - 1) < 1e-2, f"base {base}, positions times {scale}, head of {d}: {got}"
 
 
-def repaired(answer):
-    """Scores of the port of halves are then those of neighbours, with biases; values and the old state stay."""
+def part_of_repaired(answer, biases=0.0):
+    """Where all biases are 0, the port's scores are those of the first model; values and the old state stay."""
     import torch
 
     from posenc.rotary import angles, rotate
@@ -100,7 +93,7 @@ def repaired(answer):
         state = {}
         for part in ("query", "key", "value"):
             state[f"{part}.weight"] = torch.randn(width, width, generator=generator, dtype=torch.float64)
-            state[f"{part}.bias"] = torch.randn(width, generator=generator, dtype=torch.float64)
+            state[f"{part}.bias"] = biases * torch.randn(width, generator=generator, dtype=torch.float64)
         before = {name: rows.clone() for name, rows in state.items()}
         new = answer(state, heads)
         here = f"with {heads} heads of {d}"
@@ -126,6 +119,11 @@ def repaired(answer):
             scores[layout] = q @ k.mT
         apart = (scores["half_split"] - scores["interleaved"]).abs().max()
         assert apart < 1e-9, f"{here} the port's scores are {apart:.2g} off those of the first model"
+
+
+def repaired(answer):
+    """Scores of the port of halves are then those of neighbours, with biases too."""
+    part_of_repaired(answer, biases=1.0)
 
 
 def positions_from_mask(answer):

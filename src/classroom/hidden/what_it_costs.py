@@ -15,11 +15,7 @@ def rotation_bytes(answer):
         first, second = x.chunk(2, dim=-1)
         return x * cos + torch.cat([-second, first], dim=-1) * sin
 
-    for heads, length, d, dtype in (
-        (2, 6, 8, torch.float32),
-        (5, 3, 4, torch.bfloat16),
-        (4, 16, 2, torch.float64),
-    ):
+    for heads, length, d, dtype in ((2, 6, 8, torch.float32), (5, 3, 4, torch.bfloat16), (4, 16, 2, torch.float64)):
         x, cos, sin = (torch.ones(shape, dtype=dtype) for shape in ((heads, length, d), (length, d), (length, d)))
         counted = count_bytes(lambda x=x, cos=cos, sin=sin: rotate_with_cat(x, cos, sin)).bytes
         got = float(answer(heads, length, d, dtype.itemsize))
@@ -37,10 +33,7 @@ def time_kernel(answer):
         " whose first calls are slow": {"compiling": 0.5, "slow_calls": 2},
     }
     for every in (*range(4, 14), 31, 41, 51, 101):
-        disturbances[f" that is interrupted in call {every} and its multiples"] = {
-            "every": every,
-            "delay": 2e-3,
-        }
+        disturbances[f" that is interrupted in call {every} and its multiples"] = {"every": every, "delay": 2e-3}
     for seconds in (25e-6, 90e-6):
         for words, disturbance in disturbances.items():
             stream = SimulatedStream()
