@@ -34,27 +34,29 @@ def drawn(*, up=0.0, markers=(), title="0.97 right", lines=1):
     return Image.open(file).convert("RGB")
 
 
-def test_a_hair_is_no_news():
-    assert not differ(drawn(), drawn(up=0.3))
+SMALL = drawn().crop((0, 0, 100, 100))
 
 
-@pytest.mark.parametrize("change", [{"up": 1}, {"title": "0.96 right"}, {"lines": 0}, {"markers": (5,)}])
-def test_a_moved_line_is_news_and_so_are_a_digit_and_what_came_or_went(change):
-    assert differ(drawn(), drawn(**change))
-
-
-def test_a_moved_marker_and_another_size_are_news():
-    assert differ(drawn(markers=(5,)), drawn(markers=(5.1,)))
-    assert differ(drawn(), drawn().crop((0, 0, 100, 100)))
+@pytest.mark.parametrize(
+    ("one", "other", "news", "after_training"),
+    [
+        (drawn(), drawn(up=0.3), False, False),
+        (drawn(), drawn(up=1), True, False),
+        (drawn(), drawn(title="0.96 right"), True, False),
+        (drawn(), drawn(lines=0), True, False),
+        (drawn(), drawn(markers=(5,)), True, False),
+        (drawn(markers=(5,)), drawn(markers=(5.1,)), True, False),
+        (drawn(), SMALL, True, True),
+    ],
+    ids=["a hair", "a moved line", "a digit", "a line less", "a marker more", "a moved marker", "another size"],
+)
+def test_what_looks_different_is_news_and_after_a_training_only_another_size(one, other, news, after_training):
+    assert differ(one, other) == news
+    assert differ(one, other, trained=True) == after_training
 
 
 def test_a_palette_is_no_news():
     assert keep.distances(drawn(), notebooks.with_palette(drawn()).convert("RGB")).max() < 5
-
-
-def test_of_what_a_training_led_to_only_the_size_counts():
-    assert not differ(drawn(), drawn(up=60, markers=(5,)), trained=True)
-    assert differ(drawn(), drawn().crop((0, 0, 100, 100)), trained=True)
 
 
 # ------------------------------------------------------------------ outputs
@@ -77,16 +79,10 @@ def outputs(measured=0.5, bound=1, printed="one\n", **picture):
     ]
 
 
-def test_other_digits_of_a_measurement_say_the_same():
+def test_other_digits_of_a_measurement_say_the_same_and_all_else_says_something_else():
     assert say_the_same(outputs(), outputs(measured=0.4, up=0.3))
-
-
-@pytest.mark.parametrize("change", [{"bound": 2}, {"printed": "two\n"}, {"up": 9}])
-def test_another_bound_text_or_picture_says_something_else(change):
-    assert not say_the_same(outputs(), outputs(**change))
-
-
-def test_another_alt_or_another_number_of_outputs_says_something_else():
+    for change in ({"bound": 2}, {"printed": "two\n"}, {"up": 9}):
+        assert not say_the_same(outputs(), outputs(**change))
     other = outputs()
     other[2].metadata["image/png"]["alt"] = "two curves"
     assert not say_the_same(outputs(), other)
@@ -112,13 +108,10 @@ def test_the_old_outputs_stay_by_cell_and_take_the_new_number():
 
 def test_with_keep_pictures_the_pictures_are_new_and_the_words_stay(monkeypatch):
     old, new = chapter(), chapter(measured=0.4, up=0.3)
+    drawn_before = old.cells[1].outputs[2].data["image/png"]
     monkeypatch.setenv("KEEP_PICTURES", "1")
     kept = keep.keep(old, new).cells[1].outputs
-    assert (
-        kept[2].data["image/png"]
-        == new.cells[1].outputs[2].data["image/png"]
-        != old.cells[1].outputs[2].data["image/png"]
-    )
+    assert kept[2].data["image/png"] == new.cells[1].outputs[2].data["image/png"] != drawn_before
     assert kept[:2] == old.cells[1].outputs[:2] and kept[3] == old.cells[1].outputs[3]
     timed = chapter(tags=["nbval-ignore-output"])
     assert keep.keep(timed, chapter(tags=["nbval-ignore-output"], up=0.3)) == timed

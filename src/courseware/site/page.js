@@ -42,13 +42,6 @@ function look() {
     }
 }
 
-// What a section measured is a hover away, or a click or a key.
-for (const claims of document.querySelectorAll(".claims")) {
-    claims.addEventListener("pointerenter", event => { if (event.pointerType === "mouse") claims.open = true; });
-    claims.addEventListener("pointerleave", event => { if (event.pointerType === "mouse") claims.open = false; });
-    claims.addEventListener("keydown", event => { if (event.key === "Escape") claims.open = false; });
-}
-
 // The options of a prediction are buttons; what the same question shows below, once measured, follows the choice.
 function ask(prediction) {
     const items = [...prediction.querySelectorAll("li")];

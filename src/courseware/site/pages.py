@@ -30,7 +30,6 @@ from nbformat import NotebookNode, v4
 from PIL import Image
 from pygments.formatters import HtmlFormatter
 
-from courseware import index
 from courseware.dependencies import needed_cells, tags
 from courseware.notebooks import FOLDED, NOTEBOOKS, read
 from courseware.site.frames import STATES, cut, frames, inked
@@ -104,8 +103,7 @@ def links(name: str) -> list[tuple[str, str]]:
     file = f"notebooks/{Path(name).stem}.ipynb"
     found = [("Source", f"{repository()}/blob/HEAD/{file}"), ("Download", f"{repository()}/raw/HEAD/{file}")]
     if github := re.fullmatch(r"https://github\.com/(.*)", repository()):
-        binder = f"https://mybinder.org/v2/gh/{github[1]}/HEAD?urlpath=lab/tree/{file}"
-        found.append(("Run on Binder", binder))
+        found.append(("Run on Binder", f"https://mybinder.org/v2/gh/{github[1]}/HEAD?urlpath=lab/tree/{file}"))
     return found
 
 
@@ -179,16 +177,12 @@ def size(figure: dict) -> float:
 
 def moves(cell: NotebookNode) -> bool:
     """Whether what the cell shows last is a figure that has controls."""
-    texts = [
-        output.data["text/plain"]
-        for output in cell.get("outputs", ())
-        if output.output_type == "execute_result" and "image/png" in output.data
-    ]
-    return any(" Controls: " in text for text in texts)
+    results = (output.data for output in cell.get("outputs", ()) if output.output_type == "execute_result")
+    return any("image/png" in data and " Controls: " in data["text/plain"] for data in results)
 
 
 def folded(cell: NotebookNode) -> bool:
-    """Whether a page shows the cell's code only when it is asked for: of a figure, of a prediction, of machinery, or long."""
+    """Whether a page shows the cell's code only when asked: of a figure, of a prediction, of machinery, or long."""
     data = [output.get("data", {}) for output in cell.outputs]
     shows = any("image/png" in each or 'class="prediction"' in each.get("text/html", "") for each in data)
     hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
@@ -196,29 +190,14 @@ def folded(cell: NotebookNode) -> bool:
 
 
 def prepared(notebook: NotebookNode) -> NotebookNode:
-    """A copy in which each heading is followed by what its section measured, and cells say where the page folds.
+    """A copy in which cells say where the page folds: the sections of the laboratory, and the worked solutions.
 
-    What folds are the sections of the laboratory and the worked solutions. The cell of such a heading has it as HTML
-    in its metadata as `summary`, and the cell behind the section's last one `closes`; at the end of the page the last
-    one has `ends`.
+    The cell of such a heading has it as HTML in its metadata as `summary`, and the cell behind the section's last one
+    `closes`; at the end of the page the last one has `ends`.
     """
-    claims: dict[str, list[str]] = {}
-    for stored in index.stored(notebook):
-        line = f"{'✓' if stored.claim.held else '✗'} {index.words(stored.claim)}"
-        link = f'<li><a href="#{escape("cell-id=" + stored.cell)}">{escape(line)}</a></li>'
-        claims.setdefault(stored.heading, []).append(link)
-
-    def with_claims(heading: re.Match) -> str:
-        lines = claims.pop(heading[1], [])
-        count = f"{len(lines)} claim{'s' * (len(lines) > 1)} measured"
-        box = f'<details class="claims"><summary>{count}</summary><ul>{"".join(lines)}</ul></details>'
-        return f"{heading[0]}\n\n{box}\n" if lines else heading[0]
-
     made = copy.deepcopy(notebook)
     level = 0  # of the heading of the section that is open
     for cell in made.cells:
-        if cell.cell_type == "markdown":
-            cell.source = re.sub("^##+ (.*)$", with_claims, cell.source, flags=re.MULTILINE)
         heading = re.match("(#+) .*", cell.source) if cell.cell_type == "markdown" else None
         if heading and len(heading[1]) <= level:
             cell.metadata.closes, level = True, 0
@@ -370,18 +349,12 @@ def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
                     (to / f"{name}.png").write_bytes(png)
             compressed = len(gzip.compress(text))
             count = sum(len(figure["says"]) for figure in figures[stem].values())
-            print(
-                f"{here['name']:32}{len(text) / 1e6:6.2f} MB, {compressed / 1e6:.2f} compressed "
-                f"{count:6} pictures in {len(figures[stem])} figures",
-                flush=True,
-            )
+            sizes = f"{len(text) / 1e6:6.2f} MB, {compressed / 1e6:.2f} compressed"
+            print(f"{here['name']:32}{sizes} {count:6} pictures in {len(figures[stem])} figures", flush=True)
             large += [here["name"]] * (compressed > (FIRST_LIMIT if stem == "index" else LIMIT))
     if large:
-        print(
-            f"More than {FIRST_LIMIT / 1e6:g} MB of the first page or {LIMIT / 1e6:g} of another, compressed: "
-            f"{', '.join(large)}. Let its figures declare fewer stops.",
-            file=sys.stderr,
-        )
+        limits = f"{FIRST_LIMIT / 1e6:g} MB of the first page or {LIMIT / 1e6:g} of another, compressed"
+        print(f"More than {limits}: {', '.join(large)}. Let its figures declare fewer stops.", file=sys.stderr)
     return 1 if large else 0
 
 

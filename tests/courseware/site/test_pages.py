@@ -13,27 +13,22 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import FLAGS, chromium
 from nbformat import v4
-from pictures import differ, example, pixels
+from pictures import example, pixels
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from thorough import ALL, thorough
 
 from courseware import index, notebooks
 from courseware.dependencies import needed_cells
+from courseware.keep import differ
 from courseware.notebooks import FOLDED
 from courseware.site import frames, pages
-from posenc.lesson.claims import bundle, make
 from posenc.lesson.controls import choice, slider, text
 from posenc.lesson.guesses import RUN, Guess, _Comparison
 from posenc.lesson.live import Live, canvas, still
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 WHOLE = ("index", "claims", "01")  # pages that are tried without ALL=1
-MADE = (
-    "start",
-    "claims",
-    "01",
-    "04",
-)  # notebooks that are made pages of without ALL=1; 04's figures stand still
+MADE = ("start", "claims", "01", "04")  # notebooks that are made pages of without ALL=1; 04's figures stand still
 PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("[!s]*.ipynb")))]
 
 # Drawn anew, a figure that needs a cell with one of these shows another picture than the notebook.
@@ -83,10 +78,6 @@ def figure_page(live, *cells, states=100, **more):
     return a_page(picture_cell(live, id="abc"), *cells, figures={"abc": frames.frames(live, states)}, **more)
 
 
-def claimed_cell(*claims, **more):
-    return v4.new_code_cell("claim(…)", outputs=[v4.new_output("display_data", data=bundle(claims))], **more)
-
-
 def two_panels(*, moving=True):
     """Two panels beside each other, a line in each; that of the left one moves."""
     figure = canvas(8, 3)
@@ -112,23 +103,19 @@ FOLDS = [
 # ------------------------------------------------------------------- pages
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("02_additive_encodings.ipynb", "02_additive_encodings.html"),
-        ("notebooks/02_additive_encodings.ipynb#cell-id=1a2b", "02_additive_encodings.html#cell-id=1a2b"),
-        ("../README.md", "index.html"),
-        ("../README.md#Start", "index.html#Start"),
-        ("start.ipynb", "index.html"),
-        ("#1-Count", "#1-Count"),
-        ("https://example.org/a.ipynb", "https://example.org/a.ipynb"),
-    ],
-)
-def test_links_lead_to_pages(url, expected):
-    assert pages.page_of(url) == expected
+LINKS = {
+    "02_additive_encodings.ipynb": "02_additive_encodings.html",
+    "notebooks/02_additive_encodings.ipynb#cell-id=1a2b": "02_additive_encodings.html#cell-id=1a2b",
+    "../README.md": "index.html",
+    "../README.md#Start": "index.html#Start",
+    "start.ipynb": "index.html",
+    "#1-Count": "#1-Count",
+    "https://example.org/a.ipynb": "https://example.org/a.ipynb",
+}
 
 
-def test_markdown_needs_no_script():
+def test_markdown_needs_no_script_and_links_lead_to_pages():
+    assert {url: pages.page_of(url) for url in LINKS} == LINKS
     html = pages.markdown("# 1 Sines & *more*\n\nFor $a^2$ see [there](x.ipynb).\n\n$$\\omega_i$$")
     assert '<h1 id="1-Sines-&amp;-more">1 Sines &amp; <em>more</em></h1>' in html
     assert '<a href="x.html">' in html
@@ -151,10 +138,7 @@ def test_tables_scroll_and_an_empty_corner_of_one_is_no_heading():
         ("Type 0.5 words, and press Enter. Look at x.y.", "Look at x.y."),
         ("*Move it. Run the cell for yours.* Or run far.", "<em>Move it.</em> Or run far."),
         ("Choose *Run → Run All* and wait. So.", "So."),
-        (
-            "(Or type a word, and press Enter. To read it, *Run → Run All*.) So (*it is*).",
-            "So (<em>it is</em>).",
-        ),
+        ("(Or type a word, and press Enter. To read it, *Run → Run All*.) So (*it is*).", "So (<em>it is</em>)."),
         ("One.\nRun them, and\nwait. So.", "One.\n So."),
         ("One.\n\nSliders move in [JupyterLab](../README.md).", "One."),
     ],
@@ -180,27 +164,21 @@ def test_a_cell_that_moves_shows_a_figure_with_controls():
     assert not pages.moves(v4.new_markdown_cell("dots"))
 
 
-def test_a_figure_is_made_by_the_cells_that_it_needs():
-    blank = "Live(canvas(), print, moving={}, controls={}, alt=' '.join(failing_twin(['b', 'a', 'c'])))"
+def test_a_figure_is_made_by_the_cells_that_it_needs_each_run_once():
+    shown = "Live(canvas(), print, moving={}, controls={}, alt=' '.join(failing_twin([*runs, 'a', 'b'])))"
     checks = 'check("failing_twin", failing_twin)\nfailing_twin = use("failing_twin", failing_twin)'
     exercise = {"tags": ["exercise"], "ex": {"id": "failing_twin"}}
     cells = [
         v4.new_code_cell("from posenc.chapters.permutation_invariance import exercises"),
-        v4.new_code_cell("from posenc.lesson.live import Live, canvas"),
+        v4.new_code_cell("from posenc.lesson.live import Live, canvas\nruns = []"),
         v4.new_code_cell("raise ValueError('not needed')"),
+        v4.new_code_cell("runs.append('c')"),
         v4.new_code_cell("def failing_twin(tokens):\n    raise NotImplementedError", metadata=exercise),
         v4.new_code_cell(checks, metadata={"tags": ["check"]}),
+        v4.new_code_cell(shown),
+        v4.new_code_cell(f"again = {shown}\nagain"),
     ]
-    for source in (blank, f"blank = {blank}\nblank"):
-        notebook = v4.new_notebook(cells=[*cells, v4.new_code_cell(source)])
-        assert [live.alt for live in pages.figures(notebook, [5])] == ["a b c"]
-
-
-def test_a_cell_that_two_figures_need_is_run_once():
-    one = "Live(canvas(), print, moving={}, controls={}, alt=runs.append('again') or ' '.join(runs))"
-    sources = ["from posenc.lesson.live import Live, canvas\nruns = []", "runs.append('trained')", one, one]
-    notebook = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
-    assert [live.alt for live in pages.figures(notebook, [2, 3])] == ["trained again", "trained again again"]
+    assert [live.alt for live in pages.figures(v4.new_notebook(cells=cells), [6, 7])] == ["a c b", "a c b"]
 
 
 def test_code_is_folded_where_it_is_long_or_machinery_or_makes_a_figure():
@@ -232,18 +210,6 @@ def test_the_laboratory_and_the_solutions_are_folded(more):
     assert html.count("<details") == html.count("</details>")
     assert re.search('<summary>\\s*<h2 id="Laboratory-A-·-Dots">', found[0])
     assert "Laboratory-B-·-Lines" in re.findall('<li><a href="#(.*?)">', html)
-
-
-def test_what_a_section_measured_stands_beside_its_heading():
-    claims = claimed_cell(*[make("a < b", value, below=2.0, case=value) for value in (0.5, 1.5)], id="table")
-    html = a_page(v4.new_markdown_cell('## The *third* "one"'), claims)
-    box = re.search(r"""<h2 id='The-third-"one"'>.*?</h2>\s*<details class="claims">(.*?)</details>""", html)[1]
-    assert "<summary>2 claims measured</summary>" in box
-    assert '<a href="#cell-id=table">✓ a &lt; b (0.5): 0.5 &lt; 2</a>' in box
-    assert html.count('class="claims"') == 1
-    folded = a_page(FOLDS[1], claimed_cell(make("a", 1, below=2)))
-    behind = re.search(r'</h2>\s*</summary>(.*?)<details class="claims"><summary>1 claim m', folded, re.DOTALL)[1]
-    assert not re.sub(r"<[^>]*>|\s", "", behind)
 
 
 ARTICLE = '# RoPE\n\nDrag.\n\n[figure](04_b.ipynb#cell-id=two "n=4 lock=True")\n\nSo.'
@@ -318,17 +284,6 @@ def test_a_page_leads_on_and_back():
     assert leads == [[("b", "next")], [("a", "prev"), ("c", "next")], [("b", "prev")]]
 
 
-def test_the_first_page_has_the_start_pages_table_and_is_its_page(tmp_path):
-    table = v4.new_markdown_cell("## What you search for\n[it](01_a.ipynb)", id="search")
-    (tmp_path / "start.ipynb").write_text(notebooks.text(a_notebook(table)))
-    (tmp_path / "01_a.ipynb").write_text(notebooks.text(a_notebook()))
-    assert pages.main(tmp_path, tmp_path / "site") == 0
-    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == ["01_a.html", "index.html"]
-    first = (tmp_path / "site" / "index.html").read_text()
-    places = [*map(first.rindex, ["Three paths", "What you search for", 'href="01_a.html"'])]
-    assert places == sorted(places)
-
-
 def test_a_text_box_stays_in_the_notebook():
     html = figure_page(example(words=text("your words")))
     assert "The notebook also has a line to type in: your words." in html
@@ -336,9 +291,15 @@ def test_a_text_box_stays_in_the_notebook():
     assert inputs == [("x", "range"), ("y", "range"), ("hold", "checkbox")]
 
 
-def test_a_page_over_the_limit_fails(tmp_path, monkeypatch, capsys):
-    (tmp_path / "01_a.ipynb").write_text(notebooks.text(a_notebook()))
+def test_each_notebook_becomes_a_page_and_one_over_the_limit_fails(tmp_path, monkeypatch, capsys):
+    table = v4.new_markdown_cell("## What you search for\n[it](01_a.ipynb)", id="search")
+    for name, notebook in {"start": a_notebook(table), "01_a": a_notebook()}.items():
+        (tmp_path / f"{name}.ipynb").write_text(notebooks.text(notebook))
     assert pages.main(tmp_path, tmp_path / "site") == 0
+    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == ["01_a.html", "index.html"]
+    first = (tmp_path / "site" / "index.html").read_text()
+    places = [*map(first.rindex, ["Three paths", "What you search for", 'href="01_a.html"'])]
+    assert places == sorted(places), "the start page's table is on the first page"
     printed = capsys.readouterr().out
     assert re.search(r"01_a.html +0\.0\d MB, 0\.0\d compressed +0 pictures in 0 figures", printed)
     for limit, large in {"LIMIT": "01_a.html", "FIRST_LIMIT": "01_a.html, index.html"}.items():
@@ -454,22 +415,6 @@ def test_a_prediction_is_answered_on_the_page(opened):
 
 
 @in_browser
-def test_claims_are_a_hover_or_a_key_away(opened):
-    page = opened(a_page(v4.new_markdown_cell("## Third"), claimed_cell(make("a", 1, below=2))))
-    claims = page.locator(".claims")
-    line = claims.locator("li")
-    assert not line.is_visible()
-    claims.locator("summary").hover()
-    line.wait_for(state="visible")
-    page.mouse.move(0, 0)
-    line.wait_for(state="hidden")
-    claims.locator("summary").press("Enter")
-    line.wait_for(state="visible")
-    page.keyboard.press("Escape")
-    line.wait_for(state="hidden")
-
-
-@in_browser
 def test_a_link_into_a_folded_section_unfolds_it(opened):
     link = v4.new_markdown_cell("[there](#cell-id=asked), [lines](#Laboratory-B-·-Lines)")
     page = opened(a_page(link, *FOLDS))
@@ -525,10 +470,8 @@ def test_where_a_figure_stands_is_in_the_address(opened):
     assert re.search(r"#cell-id=abc&x=\S+&y=\S+&hold=on&mode=two$", page.url)
     stood, address = stands(figure), page.url
     assert stood[2:] == [1, 1] and stood[0] > at_first[0]
-    for url, expected in [
-        (address, stood),
-        (re.sub("&x=[^&]*", "&x=nowhere", address), [at_first[0], *stood[1:]]),
-    ]:
+    nowhere = re.sub("&x=[^&]*", "&x=nowhere", address)
+    for url, expected in {address: stood, nowhere: [at_first[0], *stood[1:]]}.items():
         page.goto("about:blank")
         page.goto(url)
         figure.locator("canvas").first.wait_for()
@@ -592,10 +535,10 @@ def built(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=() if name.startswith(WHOLE) else thorough) for name in PAGES],
-)
+TRIED = [pytest.param(name, marks=() if name.startswith(WHOLE) else thorough) for name in PAGES]
+
+
+@pytest.fixture(scope="module", params=TRIED)
 def page(built, browser, request) -> Iterator[Page]:
     """A page of the course, opened without network."""
     page = browser.new_page(offline=True)
