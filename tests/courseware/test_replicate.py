@@ -86,6 +86,12 @@ def test_another_pace_has_rows_of_its_own(folder, monkeypatch):
     assert gone not in table and other in table and len(table) == 4, "a gone cell takes its rows along"
 
 
+def test_each_row_of_the_table_is_of_a_claim_that_stands():
+    table = replicate.read_table()
+    claims = {(row.key, row.bound) for row in table if (row.pace, row.steps) == ("1", "1")}
+    assert [row for row in table if (row.key, row.bound) not in claims] == []
+
+
 def test_parameters_are_set_in_their_cell():
     changed = replicate.with_parameters(chapter(), SEED=3, PACE=0.5)
     assert changed.cells[1].source == "SEED = 3  # the set\nPACE = 0.5\nSTEPS = 1.0"
