@@ -44,34 +44,27 @@ CODE = [
 ]
 
 
+IMPORTED = ["__init__", "one", "two", "three", "inner/__init__", "inner/four", "five", "chapters/a/worked"]
+SAYS = '# four\n\ndef four():\n    from ..five import five  # why\n\n    return "# no comment" + five\n'
+
+
 @pytest.mark.parametrize(
-    "name", ["__init__", "one", "two", "three", "inner/__init__", "inner/four", "five", "chapters/a/worked"]
+    ("name", "become", "same"),
+    [
+        *((name, lambda source: source + "\nsix = 6\n", False) for name in IMPORTED),
+        ("inner/four", lambda source: source.replace("# no comment", "# a comment"), False),
+        ("inner/four", lambda source: SAYS, True),
+        ("lonely", lambda source: "lonely = 1", True),
+        ("two", lambda source: '"""Another word."""\ntwo = 2\n', True),
+        ("lesson/palette", lambda source: source.replace("red", "blue"), True),
+        ("chapters/a/exercises", lambda source: source.replace("e meets", "x meets"), True),
+    ],
 )
-def test_the_name_changes_with_what_is_imported(package, name):
+def test_the_name_changes_with_imported_code_and_stays_with_what_only_says_something(package, name, become, same):
     before = fingerprint(importing(*CODE))
     path = package / f"{name}.py"
-    path.write_text(path.read_text() + "\nsix = 6\n")
-    assert fingerprint(importing(*CODE)) != before
-
-
-def test_the_name_stays_with_comments_docstrings_prose_and_other_modules(package):
-    before = fingerprint(importing(*CODE))
-    (package / "lonely.py").write_text("lonely = 1")
-    (package / "inner/four.py").write_text(
-        '# four\n\ndef four():\n    from ..five import five  # why\n\n    return "# no comment" + five\n'
-    )
-    (package / "two.py").write_text('"""Another word."""\ntwo = 2\n')
-    other = importing(CODE[0], "one # another", CODE[2])
-    other.cells[0].source = "other words"
-    assert fingerprint(other) == before
-
-
-@pytest.mark.parametrize("name", ["lesson/palette", "chapters/a/exercises"])
-def test_the_name_stays_with_a_colour_a_message_and_a_hint(package, name):
-    before = fingerprint(importing(*CODE))
-    path = package / f"{name}.py"
-    path.write_text(path.read_text().replace("red", "blue").replace("what e meets", "what x meets"))
-    assert fingerprint(importing(*CODE)) == before
+    path.write_text(become(path.read_text()))
+    assert (fingerprint(importing(*CODE)) == before) == same
 
 
 def test_a_folder_that_is_no_package_is_named(package):
@@ -80,13 +73,10 @@ def test_a_folder_that_is_no_package_is_named(package):
         code.imported_files(["import posenc"])
 
 
-def test_the_name_changes_with_a_cell(package):
-    assert fingerprint(importing(*CODE)) != fingerprint(importing(CODE[0], "one + 1", CODE[2]))
-    assert fingerprint(importing(*CODE)) != fingerprint(importing(*reversed(CODE)))
-
-
-def test_a_string_is_no_comment(package):
+def test_the_name_changes_with_a_cell_and_not_with_its_comments_or_with_prose(package):
     before = fingerprint(importing(*CODE))
-    path = package / "inner/four.py"
-    path.write_text(path.read_text().replace("# no comment", "# a comment"))
-    assert fingerprint(importing(*CODE)) != before
+    other = importing(CODE[0], "one # another", CODE[2])
+    other.cells[0].source = "other words"
+    assert fingerprint(other) == before
+    assert fingerprint(importing(CODE[0], "one + 1", CODE[2])) != before
+    assert fingerprint(importing(*reversed(CODE))) != before

@@ -1,20 +1,17 @@
 """Which cells grading runs, and what is left of a chapter without its trainings."""
 
-from pathlib import Path
-
 import pytest
 from nbformat import v4
 
-from courseware.dependencies import MAGIC, STAR, defined, needed_cells, used, without_training
-from courseware.notebooks import read
+from courseware.dependencies import MAGIC, STAR, defined, needed_cells, tags, used, without_training
+from courseware.notebooks import chapters, read
 
-CHAPTERS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("[0-9]*.ipynb"))
 SLIDERS_OF_TRAINED_MODELS = {"stripes"}
 
 
-def needs(*sources, graded=None):
+def needs(*sources):
     cells = [v4.new_code_cell(source) for source in sources]
-    return sorted(needed_cells(cells, [len(cells) - 1] if graded is None else graded))
+    return sorted(needed_cells(cells, [len(cells) - 1]))
 
 
 @pytest.mark.parametrize("pattern", [MAGIC, STAR])
@@ -48,10 +45,7 @@ def test_what_a_cell_begins_with_is_looked_for_in_one_line(pattern):
         (["n = 1", "f = lambda x, y=n: x", "f"], [0, 1, 2]),
         (["n = 1", "[n for n in range(3)]"], [1]),
         (["n = 1", "f = [x + n for x in range(3)]", "f"], [0, 1, 2]),
-        (
-            ["for i in range(3):\n    last = i", "with open(last) as file:\n    text = file", "text"],
-            [0, 1, 2],
-        ),
+        (["for i in range(3):\n    last = i", "with open(last) as file:\n    text = file", "text"], [0, 1, 2]),
         (["if (n := 3) > 2:\n    pass", "n"], [0, 1]),
         (["while True: pass", "from helper import *", "f(1)"], [1, 2]),
         (["%run helper.py", "f(1)"], [0, 1]),
@@ -68,13 +62,9 @@ def test_needed(sources, expected):
     assert needs(*sources) == expected
 
 
-def test_prose_defines_nothing():
-    cells = [v4.new_markdown_cell("a = 1"), v4.new_raw_cell("a = 1"), v4.new_code_cell("a")]
+def test_prose_defines_nothing_and_a_name_comes_from_above():
+    cells = [v4.new_markdown_cell("a = 1"), v4.new_raw_cell("a = 1"), v4.new_code_cell("a"), v4.new_code_cell("a = 1")]
     assert needed_cells(cells, [2]) == {2}
-
-
-def test_a_name_comes_from_above():
-    assert needs("check(f)", "def f(): pass", graded=[0]) == [0]
 
 
 def test_names():
@@ -89,47 +79,34 @@ def test_what_cannot_be_read_does_no_harm():
 
 
 def left(*sources):
-    cells = [v4.new_code_cell(source) for source in sources]
-    return [cell.source for cell in without_training(v4.new_notebook(cells=cells)).cells]
+    cells = [v4.new_markdown_cell("train(x)"), *map(v4.new_code_cell, sources)]
+    whole = v4.new_notebook(cells=cells)
+    prose, *short = [cell.source for cell in without_training(whole).cells]
+    assert prose == "train(x)" and whole.cells == cells, "text stays, and the original is left alone"
+    return short
 
 
-def test_a_training_goes_with_all_that_needs_it():
-    helper = "def fit(x):\n    train(x)"
-    chapter = [
-        "from posenc.models import train",
-        helper,
-        "fit(1)",
-        "loss = 2",
-        "model = fit(2)",
-        "print(model)",
-        "print(loss)",
-    ]
-    assert left(*chapter) == [chapter[0], "loss = 2", "print(loss)"]
+IMPORTS, FIT = "from posenc.models import train", "def fit(x):\n    train(x)"
 
 
-def test_a_name_that_is_defined_again_is_good_again():
-    assert left("x = train()", "x = 1", "print(x)") == ["x = 1", "print(x)"]
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ([IMPORTS, FIT, "fit(1)", "n = 2", "model = fit(2)", "print(model)", "print(n)"], [0, 3, 6]),
+        (["x = train()", "x = 1", "print(x)"], [1, 2]),
+        (["train(1)", IMPORTS, "train(2)"], [1]),
+    ],
+    ids=["a training goes with all that needs it", "what is defined again is good again", "train is not"],
+)
+def test_without_training(sources, expected):
+    assert left(*sources) == [sources[number] for number in expected]
 
 
-def test_training_stays_out_where_it_is_imported_again():
-    assert left("train(1)", "from posenc.models import train", "train(2)") == ["from posenc.models import train"]
-
-
-def test_text_stays_and_the_original_is_left_alone():
-    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("train(x)"), v4.new_code_cell("train(x)")])
-    assert [cell.cell_type for cell in without_training(notebook).cells] == ["markdown"]
-    assert len(notebook.cells) == 2
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_no_chapter_loses_an_exercise_or_a_slider(path):
     whole = read(path)
     short = {cell.source for cell in without_training(whole).cells}
     lost = [cell.source for cell in whole.cells if cell.source not in short]
     swept = {source.partition(".sweep()")[0].split()[-1] for source in lost if ".sweep()" in source}
     assert swept <= SLIDERS_OF_TRAINED_MODELS
-    assert not [
-        cell.source
-        for cell in whole.cells
-        if set(cell.metadata.get("tags", [])) & {"exercise", "check"} and cell.source in lost
-    ]
+    assert not [cell.source for cell in whole.cells if {"exercise", "check"} & {*tags(cell)} and cell.source in lost]

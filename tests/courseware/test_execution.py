@@ -162,6 +162,7 @@ def test_metadata_keeps_only_what_the_course_uses():
     assert messy == before, "the notebook that was passed in has changed"
 
 
+@pytest.mark.filterwarnings("error")  # nbformat warns where it had to mend them
 @pytest.mark.parametrize(
     ("before", "after"),
     [(["one", "two"], ["one", "two"]), (["two", "one"], ["two", "one"]), ([None, "one", "one", None], ["one"])],
@@ -173,7 +174,6 @@ def test_an_id_stays_and_a_cell_without_one_or_with_that_of_another_gets_its_own
         if not id:
             del cell["id"]
     normal = normalise(made)
-    nbformat.validate(normal)
     ids = [cell.id for cell in normal.cells]
     assert [id for id in ids if id in after] == after and len({*ids}) == len(before)
     assert normalise(normal) == normal
