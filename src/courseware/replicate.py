@@ -215,16 +215,14 @@ def main(arguments: list[str]) -> int:
     for path, chapter in chapters.items():
         done = [json.loads(file.read_text()) for file, task in wanted.items() if task[0] == path and file.exists()]
         again = list(rows(path.name[:2], code_of(chapter), done, pace, steps))
-        cells = {cell.id for cell in chapter.cells}
-        table = (
-            again
-            + [  # what was run again goes, and what the chapter claims no longer
-                row
-                for row in table
-                if not row.key.startswith(path.name[:2])
-                or (row.key.split("/")[1] in cells and not (again and (row.pace, row.steps) == (pace, steps)))
-            ]
-        )
+        cells, anew = {cell.id for cell in chapter.cells}, {(row.pace, row.steps) for row in again}
+        table = [  # what was run again goes, and what the chapter claims no longer
+            row
+            for row in table
+            if not row.key.startswith(path.name[:2])
+            or (row.key.split("/")[1] in cells and (row.pace, row.steps) not in anew)
+        ]
+        table += again
         for row in again:
             if row.held < row.sets:
                 values = f"{row.smallest} to {row.largest}, {row.bound}"
