@@ -128,6 +128,11 @@ class Answer:
             wrong(f"it takes {signature} but is called with {len(inputs)} arguments: keep the stub's first line")
 
 
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    """Standard normal numbers of float64, always the same."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
 def difference(got: Tensor, right: Tensor) -> str:
     """How a tensor differs from the right one of its shape, for the end of a message.
 

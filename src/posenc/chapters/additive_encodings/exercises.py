@@ -1,7 +1,6 @@
 """What chapter 2 asks: digits that flip, waves, offsets, what a sum still holds, and an encoding of one's own."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -63,25 +62,52 @@ def sinusoid(answer: Answer) -> str | None:
     results = {base: answer.tensor(positions, width, base, shape=(6, width)) for base in bases}
     if _equal(results[50.0], _waves(positions, width, 1.0)):
         wrong("every pair has speed 1: // rounds the exponent down to 0; divide with /")
+    used = not torch.equal(*results.values())  # a base written into the function can look like another exponent
     for base, got in results.items():
-        for waves, message in _MISTAKES:
-            # a base that is written into the function can look like another exponent
-            if _equal(got, waves(positions, width, base)) and not torch.equal(*results.values()):
-                wrong(message)
+        right, column = _waves(positions, width, base), torch.arange(width)
+
+        def same(waves: Tensor) -> bool:
+            return used and _equal(got, waves)
+
+        if same(_waves(positions, width, base**0.5)):
+            wrong("the exponent is wrong: i/d, so that the waves slow down half as fast; pair i has 2i/d")
+        if same(_waves(positions, width, base**2)):
+            wrong("the exponent is wrong: 4i/d; if your index already counts 0, 2, 4, …, don't double it again")
+        if same(_waves(positions, width, base ** (width / (width - 2)))):
+            wrong(
+                "the exponent is wrong: i/(d/2 - 1), with which some libraries reach the base itself; the paper has 2i/d"
+            )
+        if same(_waves(positions, width, 1 / base)):
+            wrong("the exponent has the wrong sign: the waves get faster from pair to pair; divide by base^(2i/d)")
+        angles = positions[:, None] * frequencies(2 * width, base=base)[:width]
+        if same(torch.where(column % 2 == 0, angles.sin(), angles.cos())):
+            wrong("the exponent counts columns: a pair has one frequency for both, so count pairs, i = column // 2")
+        if same(right[:, column ^ 1]):
+            wrong("sine and cosine have changed places: dimension 2i is the sine, 2i + 1 the cosine")
+        if same(right[:, column // 2 * 2]):
+            wrong("every dimension is a sine: the second of each pair is the cosine")
+        if same(_waves(positions + 1, width, base)):
+            wrong("that is the encoding of the next position: positions count from 0")
+        if same(_waves(torch.arange(6), width, base)):
+            wrong("it encodes 0, 1, 2, … whatever the positions are: use the argument")
+        if same(_waves(positions * math.pi / 180, width, base)):
+            wrong("the angles are in degrees: torch takes radians, and p / base^(2i/d) already is in radians")
+        if same(_waves(positions * 2 * math.pi, width, base)):
+            wrong("a factor 2π too much: the fastest wave takes 2π positions for a turn, not 1")
         for other in _bases(got[2]):
             if not math.isclose(other, base, rel_tol=1e-3) and _equal(got, _waves(positions, width, other)):
                 wrong(f"the base is wrong: for base {base:g} these are the waves of base {other:.0f}; use the argument")
-        if not _equal(got, _waves(positions, width, base)):
-            near = min(_layouts(_waves(positions, width, base)), key=lambda waves: (got - waves).abs().mean())
+        if not _equal(got, right):
+            near = min(_layouts(right), key=lambda waves: (got - waves).abs().mean())
             wrong(
                 f"these are not sine and cosine of p / base^(2i/d). For base {base:g} and the positions {positions.tolist()}, {difference(got, near)}"
             )
     far = torch.tensor([1_000_000])
     if not _equal(answer.tensor(far, width, 50.0, shape=(1, width)), _waves(far, width, 50.0), within=1e-6):
         wrong("right near 0, wrong at position 1,000,000: compute exponents and angles in torch.float64")
-    if not _equal(got, _waves(positions, width, base), within=1e-9):
+    if not _equal(got, right, within=1e-9):
         wrong("right to six digits: it is rounded to float32 on the way, so make all of it in torch.float64")
-    if not torch.allclose(got, _waves(positions, width, base), rtol=0, atol=1e-4):
+    if not torch.allclose(got, right, rtol=0, atol=1e-4):
         return "all sines, then all cosines: the half-split layout of several libraries. The paper's is interleaved, a cosine after its sine, and so is the course's."
     return None
 
@@ -102,59 +128,10 @@ def _bases(encoding: Tensor) -> list[float]:
     return [angle**-half for angle in angles if angle > 1e-9]
 
 
-def _waves(positions: Tensor, width: int, base: float, *, exponent: Callable | None = None) -> Tensor:
-    """The encoding, or one with another exponent, which is a function of the pairs and the width."""
-    pair = torch.arange(width // 2, dtype=torch.float64)
-    angles = positions[:, None] * base ** -(exponent(pair, width) if exponent else 2 * pair / width)
+def _waves(positions: Tensor, width: int, base: float) -> Tensor:
+    """The encoding of positions that need not be whole."""
+    angles = positions[:, None] * frequencies(width, base=base)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
-
-
-def _columns(positions: Tensor, width: int, base: float) -> Tensor:
-    """A frequency of its own in each column, (T, width)."""
-    angles = positions[:, None] * base ** -(torch.arange(width, dtype=torch.float64) / width)
-    return torch.where(torch.arange(width) % 2 == 0, angles.sin(), angles.cos())
-
-
-_MISTAKES = [  # what a wrong answer equals, and what is said of it
-    (
-        lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: i / d),
-        "the exponent is wrong: i/d, so that the waves slow down half as fast; pair i has 2i/d",
-    ),
-    (
-        lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: 4 * i / d),
-        "the exponent is wrong: 4i/d; if your index already counts 0, 2, 4, …, don't double it again",
-    ),
-    (
-        lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: 2 * i / (d - 2)),
-        "the exponent is wrong: i/(d/2 - 1), with which some libraries reach the base itself; the paper has 2i/d",
-    ),
-    (
-        lambda p, d, base: _waves(p, d, base, exponent=lambda i, d: -2 * i / d),
-        "the exponent has the wrong sign: the waves get faster from pair to pair; divide by base^(2i/d)",
-    ),
-    (_columns, "the exponent counts columns: a pair has one frequency for both, so count pairs, i = column // 2"),
-    (
-        lambda p, d, base: _waves(p, d, base).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
-        "sine and cosine have changed places: dimension 2i is the sine, 2i + 1 the cosine",
-    ),
-    (
-        lambda p, d, base: _waves(p, d, base).unflatten(-1, (-1, 2))[..., [0, 0]].flatten(-2),
-        "every dimension is a sine: the second of each pair is the cosine",
-    ),
-    (lambda p, d, base: _waves(p + 1, d, base), "that is the encoding of the next position: positions count from 0"),
-    (
-        lambda p, d, base: _waves(torch.arange(len(p)), d, base),
-        "it encodes 0, 1, 2, … whatever the positions are: use the argument",
-    ),
-    (
-        lambda p, d, base: _waves(p * math.pi / 180, d, base),
-        "the angles are in degrees: torch takes radians, and p / base^(2i/d) already is in radians",
-    ),
-    (
-        lambda p, d, base: _waves(p * 2 * math.pi, d, base),
-        "a factor 2π too much: the fastest wave takes 2π positions for a turn, not 1",
-    ),
-]
 
 
 @exercise(

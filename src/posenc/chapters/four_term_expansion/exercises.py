@@ -6,16 +6,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, normal, shown, wrong
 from posenc.terms import FourTerms, centre, four_terms
 from posenc.text import words as words_of
 
 NAMES = ("content → content", "content → position", "position → content", "position → position")
 ORDER = "content with content, content with position, position with content, position with position"
-
-
-def _random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def _parts(x, e, w_query, w_key, b_query=None, b_key=None) -> Tensor:
@@ -32,11 +28,11 @@ the order of the table:
     well_done="four matrices, and their sum is the score.",
 )
 def parts(answer: Answer) -> None:
-    x, e = _random(2, 5, 6)
-    square, flat = _random(2, 6, 6, seed=1), _random(2, 3, 6, seed=2)
+    x, e = normal(2, 5, 6)
+    square, flat = normal(2, 6, 6, seed=1), normal(2, 3, 6, seed=2)
     for w_query, w_key in (square, flat):  # with square weights every mistake still has the right shape
         head = len(w_query)
-        biases = _random(2, head, seed=3)
+        biases = normal(2, head, seed=3)
         inputs = (x, e, w_query, w_key, *biases)
         got = answer.tensor(*inputs, shape=(4, 5, 5))
         right = _parts(*inputs)
@@ -96,9 +92,9 @@ give back the words that ask for it. The middle step, for place 2 of three and t
 )
 def one_question(answer: Answer) -> None:
     for count, length, d in ((3, 3, 8), (4, 2, 9)):
-        rows = torch.linalg.qr(_random(d, count + length, seed=count)).Q.T
+        rows = torch.linalg.qr(normal(d, count + length, seed=count)).Q.T
         x, e = rows.split((count, length))
-        wanted = _random(count, length, seed=1)
+        wanted = normal(count, length, seed=1)
         got = answer.tensor(x, e, wanted, shape=(d, d))
         tables = [one @ got @ other.T for one in (x, e) for other in (x, e)]
         asked = [table.abs().max() > 1e-6 for table in tables]
@@ -132,8 +128,8 @@ def one_question(answer: Answer) -> None:
     well_done="four numbers with sum 1, and the constants of a query do not count.",
 )
 def seen(answer: Answer) -> None:
-    terms = _random(4, 5, 7) * torch.tensor([1.0, 2.0, 0.5, 1.0])[:, None, None]
-    terms = terms + 3 * _random(4, 5, 1, seed=1) + _random(4, 1, 7, seed=2)
+    terms = normal(4, 5, 7) * torch.tensor([1.0, 2.0, 0.5, 1.0])[:, None, None]
+    terms = terms + 3 * normal(4, 5, 1, seed=1) + normal(4, 1, 7, seed=2)
     got = answer.tensor(terms, shape=(4,))
     centred = terms - terms.mean(-1, keepdim=True)
 
@@ -169,7 +165,7 @@ def seen(answer: Answer) -> None:
 )
 def realise(answer: Answer) -> None:
     for count in (8, 6):
-        vectors, wanted = _random(count, 8, seed=count), _random(count, count, seed=1)
+        vectors, wanted = normal(count, 8, seed=count), normal(count, count, seed=1)
         got = answer.tensor(vectors, wanted, shape=(8, 8))
         back = torch.linalg.pinv(vectors)
         near = partial(torch.allclose, atol=1e-6)
@@ -207,7 +203,7 @@ def which(answer: Answer) -> None:
     for number, sentence in enumerate(("to be or not to be", "a rose is a rose", "so it goes, so it goes")):
         words = words_of(sentence)
         for noise in (0.0, 1e-9):
-            panels = _panels(words, seed=number) + noise * _random(4, len(words), len(words), seed=9)
+            panels = _panels(words, seed=number) + noise * normal(4, len(words), len(words), seed=9)
             for name, panel in zip(NAMES, panels):
                 got = answer(panel, words)
                 if not isinstance(got, str):
@@ -235,8 +231,8 @@ def which(answer: Answer) -> None:
 def _panels(words: list[str], seed: int) -> Tensor:
     """The four terms of a sentence, rows without their means, from a draw of everything."""
     kinds = sorted({*words})
-    x = _random(len(kinds), 8, seed=seed)[[kinds.index(word) for word in words]]
-    e, weights = _random(len(words), 8, seed=seed + 10), _random(2, 4, 8, seed=seed + 20)
+    x = normal(len(kinds), 8, seed=seed)[[kinds.index(word) for word in words]]
+    e, weights = normal(len(words), 8, seed=seed + 10), normal(2, 4, 8, seed=seed + 20)
     visible = torch.ones(len(words), len(words), dtype=torch.bool)
     terms = torch.stack([centre(term, visible) for term in four_terms(x, e, *weights)])
     return terms.round(decimals=9)  # so that what is equal is equal to the last digit

@@ -6,12 +6,8 @@ import torch
 from torch import Tensor
 
 from posenc.attention import causal_bias
-from posenc.lesson.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, normal, wrong
 from posenc.terms import layer_norm_parts
-
-
-def _random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def _near(one: Tensor, other: Tensor) -> bool:
@@ -29,7 +25,7 @@ tensor([[1.],
 )
 def less_own(answer: Answer) -> None:
     for length, seed in ((5, 0), (3, 1)):
-        scores = _random(length, length, seed=seed) + causal_bias(length, length).double()
+        scores = normal(length, length, seed=seed) + causal_bias(length, length).double()
         result = answer(scores)
         means = scores - scores.mean(-1, keepdim=True)
         if isinstance(result, Tensor) and result.shape == means.shape and result.isnan().equal(means.isnan()):
@@ -93,7 +89,7 @@ tensor([2.5000, 4.5000])""",
 )
 def place_part(answer: Answer) -> None:
     for seed, shape in enumerate([(5, 5, 3, 2), (3, 3, 2, 4)]):
-        table = _random(*shape, seed=seed)
+        table = normal(*shape, seed=seed)
         got = answer.tensor(table, shape=shape[2:])
         mean = table.mean((0, 1))
         if _near(got, mean - mean.mean(1, keepdim=True)):
@@ -119,7 +115,7 @@ tensor(1.)""",
 )
 def norm_parts(answer: Answer) -> None:
     for seed, (length, d) in enumerate([(4, 8), (1, 3)]):
-        x, e, weight = _random(length, d, seed=seed), 2 * _random(length, d, seed=9) + 1, _random(d, seed=5)
+        x, e, weight = normal(length, d, seed=seed), 2 * normal(length, d, seed=9) + 1, normal(d, seed=5)
         eps = 0.1
         norm = torch.nn.LayerNorm(d, eps=eps, dtype=torch.float64)
         with torch.no_grad():
@@ -158,8 +154,8 @@ tensor([3., 1.])""",
 )
 def constant_query(answer: Answer) -> None:
     for seed, (tokens, d, head) in enumerate([(6, 5, 3), (4, 4, 4)]):
-        content, weight = _random(tokens, d, seed=seed) + 1, _random(head, d, seed=7)
-        bias, norm_bias = _random(head, seed=8), _random(d, seed=9)
+        content, weight = normal(tokens, d, seed=seed) + 1, normal(head, d, seed=7)
+        bias, norm_bias = normal(head, seed=8), normal(d, seed=9)
         got = answer.tensor(content, weight, bias, norm_bias, shape=(head,))
         mean = content.mean(0)
         if _near(got, weight @ (mean + norm_bias) + bias):
@@ -193,11 +189,11 @@ def constant_query(answer: Answer) -> None:
 )
 def turn_between(answer: Answer) -> None:
     for seed, theta in enumerate([-2.0, 0.7, 3.1, 0.0]):
-        before = _random(8, 2, seed=seed)
+        before = normal(8, 2, seed=seed)
         after = before @ torch.tensor(
             [[math.cos(theta), math.sin(theta)], [-math.sin(theta), math.cos(theta)]], dtype=torch.float64
         )
-        after = after + 0.05 * _random(8, 2, seed=50 + seed)  # as rounding would, only larger
+        after = after + 0.05 * normal(8, 2, seed=50 + seed)  # as rounding would, only larger
         cross = before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0]
         dot = (before * after).sum(-1)
         exact = math.atan2(cross.sum(), dot.sum())

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attention, causal_bias
-from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, normal, shown, wrong
 
 
 @exercise(
@@ -169,7 +169,7 @@ tensor([2, 0, 1])""",
     well_done="a swap could not have told p from its inverse; the 3-cycle did.",
 )
 def unpermute(answer: Answer) -> None:
-    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    x = normal(4, 3, seed=4)
     seen = []
 
     def layer(rows: Tensor) -> Tensor:

@@ -1,14 +1,14 @@
 """What chapter 4 asks: turning, a head that looks back, a score that grows, layouts, a cache and a table."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from posenc.additive import frequencies
 from posenc.attention import causal_bias
-from posenc.lesson.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, normal, wrong
 from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 
 
@@ -25,36 +25,32 @@ def turn(answer: Answer) -> None:
     for vector, angle in (([3.0, -4.0], 1.0), ([1.0, 0.0], 0.5), ([0.0, 2.0], -2.5), ([0.3, 0.7], 40.0)):
         v = torch.tensor(vector, dtype=torch.float64)
         got = answer.tensor(v, angle, shape=(2,))
-        same = partial(torch.allclose, got, atol=1e-6)
-        if torch.allclose(got, _turned(v, angle), rtol=0, atol=1e-12):
+        c, s, small = math.cos(angle), math.sin(angle), math.radians(angle)
+
+        def same(*rows: float, atol: float = 1e-6) -> bool:
+            return torch.allclose(got, torch.tensor(rows, dtype=v.dtype).view(2, 2) @ v, rtol=0, atol=atol)
+
+        if same(c, -s, s, c, atol=1e-12):
             continue
-        if same(_turned(v, angle)):
+        if same(c, -s, s, c):
             wrong("right to six digits: the cosine is rounded to float32 on the way; math.cos and math.sin keep all")
-        if same(_turned(v, -angle)):
+        if same(c, s, -s, c):
             wrong("right length, wrong way round: you turned by -angle. Look at the sign of sin")
-        if same(_turned(v, math.radians(angle))):
+        if same(math.cos(small), -math.sin(small), math.sin(small), math.cos(small)):
             wrong("the angle is taken for degrees: torch and the course count in radians")
-        if same(_turned(v.flip(0), angle)) or same(_turned(v, angle).flip(0)):
+        if same(s, c, c, -s) or same(-s, c, c, s):
             wrong("the two numbers have changed places: (1, 0) goes to (cos, sin)")
-        if same(_turned(torch.stack([v[0], -v[1]]), angle)) or same(_turned(-v, angle)):
+        if same(c, s, s, -c) or same(-c, s, -s, -c):
             wrong("it mirrors the vector: the sines of the two rows have different signs, the cosines do not")
-        if same(_turned(torch.stack([v[0], torch.zeros_like(v[1])]), angle)):
+        if same(c, 0, s, 0):
             wrong("it turns (v[0], 0): the second number is lost")
-        cos, sin = math.cos(angle), math.sin(angle)
-        first = cos * v[0] - sin * v[1]
-        if same(torch.stack([first, sin * first + cos * v[1]])):
+        if same(c, -s, s * c, c - s * s):
             wrong("the second line used the first number after its turn: keep both as they were until the end")
-        if same(torch.stack([cos * v[0] + sin * v[1], sin * v[0] + cos * v[1]])):
+        if same(c, s, s, c):
             wrong("one of the two sines needs a minus: (0, 1) goes to (-sin, cos)")
         length = f"; the length went from {v.norm():.2f} to {got.norm():.2f}, and a turn keeps it"
         kept = torch.isclose(got.norm(), v.norm(), atol=1e-6)
         wrong(f"{vector} by {angle} radians is not {[round(x, 2) for x in got.tolist()]}{'' if kept else length}")
-
-
-def _turned(v: Tensor, angle: float) -> Tensor:
-    """By complex multiplication."""
-    turn = torch.tensor(complex(math.cos(angle), math.sin(angle)), dtype=torch.complex128)
-    return torch.view_as_real(torch.view_as_complex(v) * turn)
 
 
 @exercise(
@@ -69,132 +65,75 @@ def _turned(v: Tensor, angle: float) -> Tensor:
 )
 def rotary(answer: Answer) -> None:
     positions, bases = torch.tensor([3, 0, 1, 40]), (10_000.0, 50.0)
-    x = torch.randn(4, 4, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)  # (heads, T, d)
+    x = normal(4, 4, 8)  # (heads, T, d)
     results = {base: answer.tensor(x, positions, base, shape=x.shape) for base in bases}
     for base, got in results.items():
-        same = partial(torch.allclose, got, rtol=0, atol=1e-4)
-        if same(_rotary(x, positions, base)):
+        right, theta = _rotary(x, positions, base), positions[:, None] * frequencies(8, base=base)
+        same, turned = partial(torch.allclose, got, rtol=0, atol=1e-4), partial(_rotary, x)
+        if same(right):
             continue
-        for mistaken, message in _MISTAKES:
-            if same(mistaken(x, positions, base)):
-                wrong(message)
+        if same(turned(-positions, base)):
+            wrong("it turns clockwise: look at the sign of sin; (1, 0) goes to (cos, sin)")
+        if same(turned(positions * math.pi / 180, base)):
+            wrong("the angles are in degrees: p·base^(-2i/d) already is in radians")
+        if same(turned(positions * 2 * math.pi, base)):
+            wrong("a factor 2π too much: pair 0 turns by 1 radian a position")
+        if same(turned(positions, base**0.5)):
+            wrong("the exponent is wrong: i/d, so that the pairs slow down half as fast; pair i has 2i/d")
+        if same(turned(positions, base**2)):
+            wrong("the exponent is wrong: 4i/d; if your index already counts 0, 2, 4, …, don't double it again")
+        if same(turned(positions, base ** (8 / 6))):
+            wrong("the exponent is wrong: i/(d/2 - 1), with which the last pair reaches the base; the paper has 2i/d")
+        if same(turned(positions, 1 / base)):
+            wrong("the exponent has the wrong sign: the pairs get faster; multiply by base^(-2i/d)")
+        if same(turned(positions, 1)):
+            wrong("every pair turns at the speed of pair 0: multiply the position by base^(-2i/d)")
+        if same(turned(positions, base, layout="half_split")):
+            wrong("the other layout: it turns dimension i with i + d/2; here pairs are neighbours, 2i and 2i + 1")
+        if same(right.unflatten(-1, (-1, 2)).mT.flatten(-2)):
+            wrong("right numbers, wrong places: put firsts and seconds back in turns, not one after the other")
+        firsts, seconds = right[..., 0::2], x[..., 1::2]
+        seconds = firsts * theta.sin() + seconds * theta.cos()
+        if same(torch.stack([firsts, seconds], dim=-1).flatten(-2)):
+            wrong(
+                "the seconds are turned with firsts that have been turned already: keep both as they were until the end"
+            )
+        if same(turned(positions + 1, base)):
+            wrong("that is the turn of the next position: positions count from 0, and position 0 stays as it is")
+        if same(turned(torch.arange(4), base)):
+            wrong("it turns by 0, 1, 2, … whatever the positions are: use the argument")
+        if same(_rotary(x.transpose(0, 1), positions, base).transpose(0, 1)):
+            wrong("the positions are taken along the first axis, the heads: tokens stand on the axis before the last")
+        if same(x + torch.stack([theta.cos(), theta.sin()], dim=-1).flatten(-2)):
+            wrong("it adds cosines and sines: multiply, pair by pair")
         if torch.equal(*results.values()):
             wrong("the base is not used: results for 10000 and 50 are the same")
         if not torch.allclose(got[:, 1], x[:, 1], rtol=0, atol=1e-4):
             wrong(f"the token at position 0 has changed, where the angle is 0: {difference(got[:, 1], x[:, 1])}")
         if not torch.allclose(got.norm(dim=-1), x.norm(dim=-1), atol=1e-4):
             wrong("the lengths have changed: a turn has sin twice, with both signs")
-        ratio, speed = _pairs(got) / _pairs(x), base ** (-torch.arange(4) / 4)
-        off = (ratio.angle() - positions[:, None] * speed).cos() < 1 - 1e-9
-        head, token, pair = off.nonzero()[0].tolist()
+        turns = torch.remainder(_angles(got) - _angles(x) + math.pi, 2 * math.pi) - math.pi
+        head, token, pair = ((turns - theta).cos() < 1 - 1e-9).nonzero()[0].tolist()
         wrong(
-            f"pair {pair} at position {positions[token]} and base {base:g} turns by {ratio[head, token, pair].angle():.4g}, and p·base^(-2i/d) is {positions[token] * speed[pair]:.4g} there"
+            f"pair {pair} at position {positions[token]} and base {base:g} turns by {turns[head, token, pair]:.4g}, and p·base^(-2i/d) is {theta[token, pair]:.4g} there"
         )
     far = torch.tensor([1_000_000, 1_000_257, 0, 131_071])
     if not torch.allclose(answer.tensor(x, far, 50.0, shape=x.shape), _rotary(x, far, 50.0), rtol=0, atol=1e-6):
         wrong(
             "right near 0, wrong at position 1,000,000: the angles have too few digits; compute exponents and angles in torch.float64"
         )
-    if not torch.allclose(got, _rotary(x, positions, base), rtol=0, atol=1e-9):
+    if not torch.allclose(got, right, rtol=0, atol=1e-9):
         wrong("right to six digits: it is rounded to float32 on the way, so keep all of it in torch.float64")
 
 
-def _rotary(
-    x: Tensor,
-    positions: Tensor,
-    base: float,
-    *,
-    exponent: Callable = lambda i, d: 2 * i / d,
-    factor: float = 1.0,
-    halves: bool = False,
-) -> Tensor:
-    """The encoding, or one with a mistake, by complex multiplication; x: (…, T, d)."""
-    head_dim = x.shape[-1]
-    pair = torch.arange(head_dim // 2, dtype=torch.float64)
-    theta = factor * positions[..., None] * base ** -exponent(pair, head_dim)
-    if halves:
-        return to_half_split(_rotate(to_interleaved(x, head_dim), theta), head_dim)
-    return _rotate(x, theta)
+def _rotary(x: Tensor, positions: Tensor, base: float, *, layout: str = "interleaved") -> Tensor:
+    """The encoding of x, (…, T, d), at positions that need not be whole."""
+    return rotate(x, positions[:, None] * frequencies(x.shape[-1], base=base), layout=layout)
 
 
-def _rotate(x: Tensor, theta: Tensor) -> Tensor:
-    return torch.view_as_real(_pairs(x) * torch.polar(torch.ones_like(theta), theta)).flatten(-2)
-
-
-def _pairs(x: Tensor) -> Tensor:
-    """Neighbours as complex numbers, (…, d) → (…, d/2)."""
-    return torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
-
-
-def _in_place(x: Tensor, positions: Tensor, base: float) -> Tensor:
-    """The second of each pair is turned with a first that has been turned already."""
-    theta = positions[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-    first = _rotary(x, positions, base)[..., 0::2]
-    return torch.stack([first, first * theta.sin() + x[..., 1::2] * theta.cos()], dim=-1).flatten(-2)
-
-
-_MISTAKES = [  # what a wrong answer equals, and what is said of it
-    (
-        lambda x, p, base: _rotary(x, p, base, factor=-1),
-        "it turns clockwise: look at the sign of sin; (1, 0) goes to (cos, sin)",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base, factor=math.pi / 180),
-        "the angles are in degrees: p·base^(-2i/d) already is in radians",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base, factor=2 * math.pi),
-        "a factor 2π too much: pair 0 turns by 1 radian a position",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: i / d),
-        "the exponent is wrong: i/d, so that the pairs slow down half as fast; pair i has 2i/d",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: 4 * i / d),
-        "the exponent is wrong: 4i/d; if your index already counts 0, 2, 4, …, don't double it again",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: 2 * i / (d - 2)),
-        "the exponent is wrong: i/(d/2 - 1), with which the last pair reaches the base; the paper has 2i/d",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: -2 * i / d),
-        "the exponent has the wrong sign: the pairs get faster; multiply by base^(-2i/d)",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base, exponent=lambda i, d: 0 * i),
-        "every pair turns at the speed of pair 0: multiply the position by base^(-2i/d)",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base, halves=True),
-        "the other layout: it turns dimension i with i + d/2; here pairs are neighbours, 2i and 2i + 1",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p, base).unflatten(-1, (-1, 2)).mT.flatten(-2),
-        "right numbers, wrong places: put firsts and seconds back in turns, not one after the other",
-    ),
-    (
-        _in_place,
-        "the seconds are turned with firsts that have been turned already: keep both as they were until the end",
-    ),
-    (
-        lambda x, p, base: _rotary(x, p + 1, base),
-        "that is the turn of the next position: positions count from 0, and position 0 stays as it is",
-    ),
-    (
-        lambda x, p, base: _rotary(x, torch.arange(x.shape[-2]), base),
-        "it turns by 0, 1, 2, … whatever the positions are: use the argument",
-    ),
-    (
-        lambda x, p, base: _rotary(x.transpose(0, 1), p, base).transpose(0, 1),
-        "the positions are taken along the first axis, the heads: tokens stand on the axis before the last",
-    ),
-    (
-        lambda x, p, base: x + _rotary(torch.tensor([1.0, 0.0], dtype=x.dtype).repeat(x.shape[-1] // 2), p, base),
-        "it adds cosines and sines: multiply, pair by pair",
-    ),
-]
+def _angles(x: Tensor) -> Tensor:
+    """The angle of each pair of neighbours, (…, d) → (…, d/2)."""
+    return torch.atan2(x[..., 1::2], x[..., 0::2])
 
 
 @exercise(
@@ -280,7 +219,7 @@ def break_decay(answer: Answer) -> None:
 )
 def half_split_weight(answer: Answer) -> None:
     heads, head_dim, width = 3, 8, 24
-    weight = torch.randn(heads * head_dim, width, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    weight = normal(heads * head_dim, width, seed=2)
     got = answer.tensor(weight, head_dim, shape=weight.shape)
     if torch.equal(got, to_half_split(weight, head_dim, dim=0)):
         return
@@ -307,7 +246,7 @@ def half_split_weight(answer: Answer) -> None:
 )
 def move_keys(answer: Answer) -> None:
     head_dim, length = 16, 6
-    key = torch.randn(2, length, head_dim, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    key = normal(2, length, head_dim, seed=5)
     places = torch.arange(length)
     wanted = rotate(key, angles(places, head_dim))
     for dropped in (1, 100, 5000):
@@ -343,7 +282,7 @@ def move_keys(answer: Answer) -> None:
 )
 def cached_position(answer: Answer) -> None:
     length, head_dim = 2048, 32
-    key = torch.randn(head_dim, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    key = normal(head_dim, seed=3)
     for position, rounded in ((3, False), (0, False), (1000, False), (1613, True)):
         cached = rotate(key, angles(torch.tensor(position), head_dim))
         if rounded:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from posenc.additive import frequencies
 from posenc.axes import axial, grid, text_and_images
-from posenc.lesson.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, normal, wrong
 
 
 @exercise(
@@ -113,7 +113,7 @@ def _rounded(numbers: Tensor) -> list[float]:
     well_done="it is 0 where rows and columns only add up.",
 )
 def second_difference(answer: Answer) -> None:
-    scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scores = normal(4, 6)
     first, below = scores[:-1], scores[1:]
     got = answer.tensor(scores, shape=(3, 5))
     same = partial(torch.allclose, got, atol=1e-9)
