@@ -5,8 +5,8 @@ from functools import partial
 
 import torch
 
+from posenc.additive import frequencies
 from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
-from posenc.rotary import angles
 from posenc.tasks import ASK, FACT_KEYS, FACT_VALUES, fact_batch, fact_token
 
 TURN = 2 * math.pi
@@ -30,34 +30,28 @@ def unseen_weight(answer: Answer) -> None:
         places = torch.arange(length)
         distance = places[:, None] - places
 
-        def share(chosen, dim=-1):
-            return (weights * chosen).sum(dim=dim)
+        def same(chosen, dim=-1):
+            return torch.allclose(got, (weights * chosen).sum(dim=dim))
 
-        same = partial(torch.allclose, got)
-        if same(share(distance >= trained)):
+        if same(distance >= trained):
             continue
-        for chosen, dim, message in (
-            (distance > trained, -1, "the first distance that training has not shown is the length itself: ≥, not >"),
-            (distance >= trained - 1, -1, "that counts one distance too many: training has shown 0 to trained - 1"),
-            (
-                distance < trained,
-                -1,
-                "that is the weight on distances that training has shown; the question is the rest",
-            ),
-            (distance >= trained, 0, "that is summed over the queries: a query's share is the sum over its row"),
-            (
-                (places >= trained).expand(length, -1),
-                -1,
-                "that is the weight on late positions: where a key stands does not matter, how far back it is does",
-            ),
-            (-distance >= trained, -1, "the sign is wrong: a key n lies m - n before the query m"),
-        ):
-            if same(share(chosen, dim)):
-                wrong(message)
-        if same((weights * (distance >= trained)).mean(dim=-1)):
+        if same(distance > trained):
+            wrong("the first distance that training has not shown is the length itself: ≥, not >")
+        if same(distance >= trained - 1):
+            wrong("that counts one distance too many: training has shown 0 to trained - 1")
+        if same(distance < trained):
+            wrong("that is the weight on distances that training has shown; the question is the rest")
+        if same(distance >= trained, dim=0):
+            wrong("that is summed over the queries: a query's share is the sum over its row")
+        if same(places >= trained):
+            wrong("that is the weight on late positions: where a key stands does not matter, how far back it is does")
+        if same(-distance >= trained):
+            wrong("the sign is wrong: a key n lies m - n before the query m")
+        right = (weights * (distance >= trained)).sum(dim=-1)
+        if torch.allclose(got, right / length):
             wrong("that is a mean over all keys: the weights of a row add up to 1, so take their sum")
         wrong(
-            f"row m should be the sum of its weights on the keys with m - n ≥ trained: for {length} tokens and trained = {trained}, {difference(got, share(distance >= trained))}"
+            f"row m should be the sum of its weights on the keys with m - n ≥ trained: for {length} tokens and trained = {trained}, {difference(got, right)}"
         )
 
 
@@ -125,18 +119,16 @@ def stretched_base(answer: Answer) -> None:
             continue
         if math.isclose(got, right, rel_tol=1e-3):
             wrong(f"{got!r} is right to a few digits: don't round, and use Python floats")
-        for exponent, message in (
-            (1, "base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1"),
-            (
-                head_dim / (head_dim - 1),
-                "the exponent d/(d - 1) belongs to a last exponent (d - 1)/d: pairs end at (d - 2)/d",
-            ),
-            ((head_dim - 2) / head_dim, "the exponent is upside down: you want base'^((d-2)/d) = scale·base^((d-2)/d)"),
-            (-head_dim / (head_dim - 2), "a smaller base makes the pairs faster: multiply, don't divide"),
-            (0, "the base is unchanged: the angles of a longer text are then unseen ones"),
-        ):
-            if same(base * scale**exponent):
-                wrong(message)
+        if same(base * scale):
+            wrong("base·scale: the slowest pair is then slowed by less than the scale, since its exponent is below 1")
+        if same(base * scale ** (head_dim / (head_dim - 1))):
+            wrong("the exponent d/(d - 1) belongs to a last exponent (d - 1)/d: pairs end at (d - 2)/d")
+        if same(base * scale ** ((head_dim - 2) / head_dim)):
+            wrong("the exponent is upside down: you want base'^((d-2)/d) = scale·base^((d-2)/d)")
+        if same(base**2 / right):
+            wrong("a smaller base makes the pairs faster: multiply, don't divide")
+        if same(base):
+            wrong("the base is unchanged: the angles of a longer text are then unseen ones")
         slowest = (got / base) ** (-(head_dim - 2) / head_dim) if got > 0 else math.nan
         wrong(
             f"for base {base:g} and d = {head_dim}, the slowest pair now turns at {slowest:.3g} of its speed, not at 1/{scale:g} of it"
@@ -159,46 +151,38 @@ def left_alone(answer: Answer) -> None:
         (64, 10_000.0, 8, 32.0),
         (8, 16.0, 4096, 32.0),
     ):
-        got = answer.number(head_dim, base, trained, fast)
+        got, speeds = answer.number(head_dim, base, trained, fast), frequencies(head_dim, base=base)
 
-        def number(positions: int) -> int:
-            return int((angles(torch.tensor(positions), head_dim, base=base) / TURN > fast).sum())
+        def number(positions: float) -> int:
+            return int((positions * speeds / TURN > fast).sum())
 
-        turns, right = angles(torch.tensor(trained), head_dim, base=base) / TURN, number(trained)
+        pairs, right = head_dim // 2, number(trained)
         if got == right:
             continue
-        pairs = head_dim // 2
         if not 0 <= got <= pairs:
             wrong(
                 f"{got:g} with d = {head_dim}, base {base:g}, {trained} positions and fast = {fast:g}: it is at least 0, and at most the number of pairs, {pairs}"
             )
-        for mistaken, message in (
-            (number(trained - 1), f"that counts the turns within {trained - 1} positions, and trained is {trained}"),
-            (number(trained + 1), f"that counts the turns within {trained + 1} positions, and trained is {trained}"),
-            (int((turns * TURN > fast).sum()), "that counts radians as turns: a turn is 2π radians"),
-            (
-                pairs - right,
-                "those are the pairs that turn less often: the fast ones stay, the slow ones are stretched",
-            ),
-            (right - 1, "that is the index of the last pair that stays; pairs count from 0, so there is one more"),
-            (right + 1, "that is one pair too many: the first that turns at most `fast` times is on the ramp"),
-            (2 * right, "those are dimensions: a pair has two of them"),
-            (
-                int((TURN / angles(torch.tensor(1), head_dim, base=base) > fast).sum()),
-                "a long wavelength is a slow pair; and it is to be compared with trained_length / fast",
-            ),
-            (
-                int((TURN / angles(torch.tensor(1), head_dim, base=base) < fast).sum()),
-                "a wavelength of `fast` positions has come round trained_length / fast times by the end, not `fast` times",
-            ),
-        ):
-            if got == mistaken:
-                wrong(message)
+        for other in (trained - 1, trained + 1):
+            if got == number(other):
+                wrong(f"that counts the turns within {other} positions, and trained is {trained}")
+        if got == number(trained * TURN):
+            wrong("that counts radians as turns: a turn is 2π radians")
+        if got == pairs - right:
+            wrong("those are the pairs that turn less often: the fast ones stay, the slow ones are stretched")
+        if got == right - 1:
+            wrong("that is the index of the last pair that stays; pairs count from 0, so there is one more")
+        if got == right + 1:
+            wrong("that is one pair too many: the first that turns at most `fast` times is on the ramp")
+        if got == 2 * right:
+            wrong("those are dimensions: a pair has two of them")
+        if got == (TURN / speeds > fast).sum():
+            wrong("a long wavelength is a slow pair; and it is to be compared with trained_length / fast")
+        if got == (TURN / speeds < fast).sum():
+            wrong(
+                "a wavelength of `fast` positions has come round trained_length / fast times by the end, not `fast` times"
+            )
         wrong(f"{got:g} of {pairs} pairs, expected those that turn more than {fast:g} times within {trained} positions")
-
-
-def _speeds(*speeds: float) -> torch.Tensor:
-    return torch.tensor(speeds, dtype=torch.float64)
 
 
 @exercise(
@@ -210,18 +194,17 @@ def _speeds(*speeds: float) -> torch.Tensor:
     well_done="the number that a configuration gives away before anyone has run it.",
 )
 def reach(answer: Answer) -> None:
-    one = torch.tensor(1)
-    plain = angles(one, 16)
+    plain, fast, pair = frequencies(16), frequencies(16, base=4.0), partial(torch.tensor, dtype=torch.float64)
     for speeds, trained_speeds, trained, name in (
         (plain / 7.9, plain, 32, "with all speeds divided by 7.9"),
         (plain, plain, 32, "with the angles as trained"),
-        (angles(one, 16, base=10_000.0 * 8 ** (16 / 14)), plain, 32, "with NTK's larger base"),
-        (angles(one, 16, base=4.0), angles(one, 16, base=4.0), 64, "where every pair has come round"),
+        (frequencies(16, base=10_000.0 * 8 ** (16 / 14)), plain, 32, "with NTK's larger base"),
+        (fast, fast, 64, "where every pair has come round"),
         (plain, plain, 30, "with the angles as trained on 30 positions"),
-        (_speeds(0.3, 0.03), _speeds(0.3, 0.05), 16, "where a pair has turned by 4.5 radians"),
-        (_speeds(0.5, 0.04), _speeds(0.5, 0.05), 17, "where a pair has turned by 8 radians"),
-        (_speeds(0.1, 0.02), _speeds(0.3, 0.03), 16, "where the slower pair is lost first"),
-        (_speeds(0.4, 0.01), _speeds(0.7, 0.03), 16, "where a pair came round in training and is slowed now"),
+        (pair([0.3, 0.03]), pair([0.3, 0.05]), 16, "where a pair has turned by 4.5 radians"),
+        (pair([0.5, 0.04]), pair([0.5, 0.05]), 17, "where a pair has turned by 8 radians"),
+        (pair([0.1, 0.02]), pair([0.3, 0.03]), 16, "where the slower pair is lost first"),
+        (pair([0.4, 0.01]), pair([0.7, 0.03]), 16, "where a pair came round in training and is slowed now"),
     ):
         got = answer(speeds, trained_speeds, trained)
         if isinstance(got, torch.Tensor) and got.numel() == 1:
@@ -230,48 +213,35 @@ def reach(answer: Answer) -> None:
             wrong(f"it returned a {type(got).__name__}: return one number, or math.inf where no angle is ever new")
         seen = trained_speeds * (trained - 1)
 
-        def least(reached, turned, pick=torch.min, seen=seen, speeds=speeds):
+        def least(turned, reached=seen, pick=torch.min) -> float:
             there = (reached / speeds)[~turned]
             return pick(there).item() if len(there) else math.inf
 
-        right = least(seen, seen >= TURN)
-        if math.isclose(got, right, rel_tol=1e-6):
+        right, near = least(seen >= TURN), partial(math.isclose, got, rel_tol=1e-6)
+        if near(right):
             continue
-        for value, message in (
-            (
-                math.floor(right) + 1 if right < math.inf else 0,
-                "don't round: return the distance itself, a real number",
-            ),
-            (least(seen, seen >= math.pi), "it has come round after 2π, not after π"),
-            (least(seen, seen >= 3 * math.pi), "it has come round after 2π already"),
-            (
-                least(seen, speeds * (trained - 1) >= TURN),
-                "whether a pair has come round is a matter of its trained speed",
-            ),
-            (
-                least(seen, torch.zeros_like(seen, dtype=torch.bool)),
-                "the pairs that have come round in training know every angle; leave them out",
-            ),
-            (
-                least(trained_speeds * trained, seen >= TURN),
-                "training on T positions shows the distances 0 to T - 1, not T",
-            ),
-            (
-                (seen / speeds)[seen < TURN][:1].sum().item(),
-                "the first open pair need not be the first that is lost: look at all",
-            ),
-            (
-                least(seen, seen >= TURN, torch.max),
-                "one pair with a new angle is enough; take the smallest of the distances",
-            ),
-            (least(seen, seen >= 1), "a pair has come round after 2π radians, not after 1"),
-            (
-                trained - 1,
-                "that is what training showed; how far do the new speeds go before they pass the old angles?",
-            ),
-        ):
-            if math.isclose(got, value, rel_tol=1e-6):
-                wrong(f"{name}: {message}")
+        if right < math.inf and near(math.floor(right) + 1):
+            wrong(f"{name}: don't round: return the distance itself, a real number")
+        if near(least(seen >= math.pi)):
+            wrong(f"{name}: it has come round after 2π, not after π")
+        if near(least(seen >= 3 * math.pi)):
+            wrong(f"{name}: it has come round after 2π already")
+        if near(least(speeds * (trained - 1) >= TURN)):
+            wrong(f"{name}: whether a pair has come round is a matter of its trained speed")
+        if near(least(seen < 0)):
+            wrong(f"{name}: the pairs that have come round in training know every angle; leave them out")
+        if near(least(seen >= TURN, trained_speeds * trained)):
+            wrong(f"{name}: training on T positions shows the distances 0 to T - 1, not T")
+        if near(least(seen >= TURN, pick=lambda distances: distances[0])):
+            wrong(f"{name}: the first open pair need not be the first that is lost: look at all")
+        if near(least(seen >= TURN, pick=torch.max)):
+            wrong(f"{name}: one pair with a new angle is enough; take the smallest of the distances")
+        if near(least(seen >= 1)):
+            wrong(f"{name}: a pair has come round after 2π radians, not after 1")
+        if near(trained - 1):
+            wrong(
+                f"{name}: that is what training showed; how far do the new speeds go before they pass the old angles?"
+            )
         if right == math.inf:
             wrong(f"{name}, no angle is ever new: return math.inf")
         wrong(f"{name}: {got:g}, expected {right:g}")
@@ -311,29 +281,25 @@ def read_config(answer: Answer) -> None:
         part = config.get("partial_rotary_factor", 1.0)
         before, factor = scaling.get("original_max_position_embeddings"), scaling["factor"]
         pairs, length = int(size * part) // 2, round(before * factor) if before else longest
-        for value, message in (
-            (int(size * part), "those are dimensions: a pair has two of them"),
-            (size // 2, "partial_rotary_factor says that only a part of the head has angles"),
-            (divided // 2, "hidden_size / num_attention_heads is the head's size only where no key says otherwise"),
-            (
-                int(divided * part) // 2,
-                "hidden_size / num_attention_heads is the head's size only where no key says otherwise",
-            ),
-            ((128 + 64) // 2, "of DeepSeek's 192 dimensions only qk_rope_head_dim have angles"),
-        ):
-            if got[0] != pairs and got[0] == value:
-                wrong(message)
         if got[0] != pairs:
+            if got[0] == int(size * part):
+                wrong("those are dimensions: a pair has two of them")
+            if got[0] == size // 2:
+                wrong("partial_rotary_factor says that only a part of the head has angles")
+            if got[0] in (divided // 2, int(divided * part) // 2):
+                wrong("hidden_size / num_attention_heads is the head's size only where no key says otherwise")
+            if got[0] == (128 + 64) // 2:
+                wrong("of DeepSeek's 192 dimensions only qk_rope_head_dim have angles")
             wrong(f"{shown(got[0])} pairs, expected {pairs} for {shown(config)}")
-        for value, message in (
-            (before, "that is T₀, before stretching: times the factor"),
-            (longest, "max_position_embeddings is how long a text the makers allow; the method is made for s·T₀"),
-            (longest * factor, "the factor counts from T₀, not from max_position_embeddings"),
-            (longest / factor, "that is T₀: times the factor"),
-        ):
-            if got[1] != length and got[1] == value:
-                wrong(message)
         if got[1] != length:
+            if got[1] == before:
+                wrong("that is T₀, before stretching: times the factor")
+            if got[1] == longest:
+                wrong("max_position_embeddings is how long a text the makers allow; the method is made for s·T₀")
+            if got[1] == longest * factor:
+                wrong("the factor counts from T₀, not from max_position_embeddings")
+            if got[1] == longest / factor:
+                wrong("that is T₀: times the factor")
             wrong(
                 f"{shown(got[1])} positions, expected {length} for a factor of {factor:g} and {before or longest / factor:,.0f}"
             )
