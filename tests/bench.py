@@ -1,9 +1,9 @@
 """What the course costs, in tables: `python tests/bench.py` or `make bench`.
 
     moves        a move of a control inside the kernel, for every figure that needs no data
-    rotations    a rotation on the CPU, beside its peers, in copies of the same bytes
+    rotations    a rotation on the CPU, beside that of transformers, in copies of the same bytes
     chapters     each chapter from its first cell to its last
-    browser      a key or a drag in a browser (Chromium); --delay 100 puts so many ms of round trip between
+    browser      a key in a browser (Chromium)
     grading      submissions a minute (make load)
 
 Without a name the first three are made. CPU time is judged where it can be, since other work on the machine is not
@@ -23,7 +23,6 @@ import statistics
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -126,60 +125,18 @@ Way = Callable[[], Tensor]
 
 def ways(x: Tensor) -> dict[str, Way]:
     """Every way to rotate x (batch, heads, T, d), by name; each keeps what it keeps between layers."""
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
     theta = angles(torch.arange(x.shape[-2]), x.shape[-1])
     tables = theta.cos().float(), theta.sin().float()
     found = {f"rotate, {layout}": partial(rotate, x, theta, layout=layout) for layout in LAYOUTS}
     found |= {f"rotate_by, {layout}": partial(rotate_by, x, *tables, layout=layout) for layout in LAYOUTS}
-    for peer in (_llama, _rotary_embedding_torch, _x_transformers):
-        try:
-            found |= peer(x)
-        except ImportError as error:
-            print(f"{peer.__name__.strip('_')} is left out: {error}")
-    return found | _compiled(x, theta)
-
-
-def _compiled(x: Tensor, theta: Tensor) -> dict[str, Way]:
-    """Real numbers and ready tables: what a kernel of its own gives. It needs a compiler."""
-
-    def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        first, second = x.float().chunk(2, dim=-1)
-        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
-
-    torch.compiler.reset()  # what was compiled for another shape
-    try:
-        way = partial(torch.compile(turn), x, theta.cos().float(), theta.sin().float())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            way()
-    except Exception as error:  # noqa: BLE001  whatever a missing compiler raises
-        print(f"compiled is left out: no compiler works here ({type(error).__name__})")
-        return {}
-    return {"compiled, half_split": way}
-
-
-def _llama(x: Tensor) -> dict[str, Way]:
-    from transformers import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
-
     rope = {"rope_type": "default", "rope_theta": 10_000.0}
     embedding = LlamaRotaryEmbedding(LlamaConfig(head_dim=x.shape[-1], rope_parameters=rope))
     cos, sin = embedding(x, torch.arange(x.shape[-2])[None])
     no_heads = x[:, :0]  # it always turns queries and keys
-    return {"transformers Llama, half_split": lambda: apply_rotary_pos_emb(x, no_heads, cos, sin)[0]}
-
-
-def _rotary_embedding_torch(x: Tensor) -> dict[str, Way]:
-    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
-
-    kept = RotaryEmbedding(x.shape[-1])(torch.arange(x.shape[-2]))
-    return {"rotary-embedding-torch, interleaved": lambda: apply_rotary_emb(kept, x)}
-
-
-def _x_transformers(x: Tensor) -> dict[str, Way]:
-    from x_transformers.x_transformers import RotaryEmbedding, apply_rotary_pos_emb
-
-    kept, _ = RotaryEmbedding(x.shape[-1]).forward_from_seq_len(x.shape[-2])
-    return {"x-transformers, interleaved": lambda: apply_rotary_pos_emb(x, kept)}
+    return found | {"transformers Llama, half_split": partial(apply_rotary_pos_emb, x, no_heads, cos, sin)}
 
 
 def medians(candidates: dict[str, Way], rounds: int, clock=time.process_time) -> dict[str, float]:
@@ -198,21 +155,16 @@ def rotations(shapes=tuple(SHAPES), dtypes=(torch.float32, torch.bfloat16), roun
     torch.set_num_threads(1)
     for shape, dtype in itertools.product(shapes, dtypes):
         x = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
-        out, candidates = torch.empty_like(x), ways(x)
-        exact = {
-            layout: rotate(x[0, 0].double(), angles(torch.arange(shape[-2]), shape[-1]), layout=layout)
-            for layout in LAYOUTS
-        }
         ours = {"rotate_by, interleaved"}
         if shape[0] * shape[1] >= 8 and shape[2] > 1:  # else its angles cost more than its vectors
             ours |= {"rotate, interleaved"}
-        spent = medians({"copy_": lambda: out.copy_(x), "clone": x.clone} | candidates, rounds)
-        yield f"{f'rotation of {shape}, {str(dtype)[6:]}':46} × copy_  × clone  largest error"
-        for name, way in candidates.items():
-            error = (way()[0, 0].double() - exact[name.rpartition(", ")[2]]).abs().max().item()
+        floors = {"copy_": partial(torch.empty_like(x).copy_, x), "clone": x.clone}
+        spent = medians(floors | ways(x), rounds)
+        yield f"{f'rotation of {shape}, {str(dtype)[6:]}':46} × copy_  × clone"
+        for name in [name for name in spent if name not in floors]:
             clones = spent[name] / spent["clone"]
             verdict = judged(clones, 1.5, 2.5) if name in ours and dtype == torch.float32 else ""
-            yield f"  {name:44} {spent[name] / spent['copy_']:7.1f} {clones:8.2f}  {error:.0e}{verdict}"
+            yield f"  {name:44} {spent[name] / spent['copy_']:7.1f} {clones:8.2f}{verdict}"
 
 
 # ---------------------------------------------------------------- chapters
@@ -245,8 +197,8 @@ def chapters() -> Iterator[str]:
 SHOWN = ["angle", "clocks", "out_of_step"]  # figures of chapter 4
 
 
-def browser(delay: float = 0) -> Iterator[str]:
-    """Key press to changed pixels of the first slider, and the pictures that a drag of 30 moves draws."""
+def browser() -> Iterator[str]:
+    """Key press to changed pixels of the first slider."""
     from browser import lab  # which takes playwright
 
     source = "from posenc.chapters.rotary_encoding import figures"
@@ -254,19 +206,13 @@ def browser(delay: float = 0) -> Iterator[str]:
     notebook = v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
         (Path(folder) / "a.ipynb").write_text(notebooks.text(notebook))
-        yield f"{f'browser, {delay:g} ms of round trip':36} p50 ms   p95 ms  pictures of 30 moves"
-        for kind in ("as JupyterLab is", "as make lab starts it"):
-            with lab(Path(folder), Path(home) / kind, plain=kind.startswith("as J"), delay=delay / 2000) as opened:
-                page = opened.open("a.ipynb")
-                page.run_all()
-                for figure, name in enumerate(SHOWN):
-                    slider = page.controls(figure)[0]
-                    p50, p95 = percentiles([a.milliseconds for a in page.press(figure, slider, 50) if a.milliseconds])
-                    drawn = page.drag(figure, slider)
-                    verdict = judged(p50, delay + 35, delay + 60) or judged(p95, delay + 55, delay + 110)
-                    verdict = verdict or (judged(30 - drawn, 3, 6) if not delay else "")  # of 30 moves, those missed
-                    verdict = "" if kind.startswith("as J") else verdict
-                    yield f"{f'{name}, {kind}':36} {p50:6.0f} {p95:8.0f} {drawn:6}{verdict}"
+        yield f"{'browser':20} p50 ms   p95 ms"
+        with lab(Path(folder), Path(home)) as opened:
+            page = opened.open("a.ipynb")
+            page.run_all()
+            for figure, name in enumerate(SHOWN):
+                p50, p95 = percentiles(page.press(figure, page.controls(figure)[0], 50))
+                yield f"{name:20} {p50:6.0f} {p95:8.0f}{judged(p50, 35, 60) or judged(p95, 55, 110)}"
 
 
 # ----------------------------------------------------------------- grading
@@ -314,15 +260,11 @@ def main(arguments: list[str]) -> int:
     """Print tables. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
     usual = {"moves": moves, "rotations": rotations, "chapters": chapters}
-    parser.add_argument("tables", nargs="*", choices=[*usual, "browser", "grading", []], default=[])
+    tables = usual | {"browser": browser, "grading": lambda: grading(given.chapter, given.count)}
+    parser.add_argument("tables", nargs="*", choices=[*tables, []], default=[])
     parser.add_argument("--chapter", default="04", help="that is graded")
     parser.add_argument("--count", type=int, default=200, help="of submissions")
-    parser.add_argument("--delay", type=float, default=0, help="ms of round trip to the browser")
     given = parser.parse_args(arguments)
-    tables = usual | {
-        "browser": partial(browser, given.delay),
-        "grading": partial(grading, given.chapter, given.count),
-    }
     beyond = 0
     for name in given.tables or usual:
         for line in tables[name]():

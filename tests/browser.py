@@ -1,7 +1,7 @@
 """Drive notebooks in a real JupyterLab with a real Chromium, by menu, mouse and keyboard as a learner would."""
 
-import asyncio
-import base64
+import atexit
+import functools
 import json
 import os
 import shutil
@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -74,10 +73,6 @@ class Control:
             return self.handle.get_attribute("aria-valuetext")
         return self.handle.evaluate("e => e.type === 'checkbox' ? String(e.checked) : e.value")
 
-    def end(self, name: str) -> float:
-        """Where a slider stands or ends: now, min or max, to a tenth."""
-        return float(self.handle.get_attribute(f"aria-value{name}"))
-
     def focus(self) -> None:
         """Let the control take the keys."""
         self.handle.focus()
@@ -91,37 +86,25 @@ class Control:
         for key in keys:
             self.box.page.keyboard.press(key)
 
-    def others(self) -> Iterator[str]:
-        """Go with the keyboard to both ends of a slider, to every other option, to another text, and back to where it
-        stands; yields the value at each."""
-        start = self.value
+    def there_and_back(self, steps: int) -> Iterator[str]:
+        """Go with the keyboard so many steps of a slider, to another option or text, and back; yields the value at each."""
+        start, ends = self.value, self.handle.get_attribute
+        arrows = ["ArrowRight", "ArrowLeft"]
+        if self.kind == "slider" and ends("aria-valuenow") == ends("aria-valuemax"):
+            arrows.reverse()
         self.focus()
-        if self.kind == "slider":
-            now, low, high = map(self.end, ("now", "min", "max"))
-            to_nearer, back = ("Home", "ArrowRight") if now - low <= high - now else ("End", "ArrowLeft")
-            for key in ("Home" if to_nearer == "End" else "End", to_nearer):
-                self.press(key)
-                yield self.value
-            while self.value != start:
-                if back == "ArrowLeft" and self.end("now") == low:  # its end is no whole number of steps away
-                    self.press("Home")
-                    back = "ArrowRight"
-                else:
-                    self.press(back)
-        elif self.kind == "choice":
-            options = self.box.locator("button").all()
-            for option in sorted(options, key=lambda each: each.text_content() == start):  # its own at last
+        for back in (False, True):
+            if self.kind == "slider":
+                self.press(*[arrows[back]] * steps)
+            elif self.kind == "choice":
+                option = self.box.get_by_role("button", name=start, exact=True) if back else self.handle
                 option.focus()
                 self.press("Space")
-                yield self.value
-        elif self.kind == "text":
-            self.write(SENTENCES[start == SENTENCES[0]])
+            elif self.kind == "text":
+                self.write(start if back else SENTENCES[start == SENTENCES[0]])
+            else:
+                self.press("Space")
             yield self.value
-            self.write(start)
-        else:
-            self.press("Space")
-            yield self.value
-            self.press("Space")
 
     def write(self, words: str) -> None:
         """Type words into a text control."""
@@ -129,14 +112,6 @@ class Control:
         self.press("Control+a")
         self.box.page.keyboard.type(words)
         self.press("Enter")
-
-
-@dataclass
-class Answer:
-    """What a key press led to."""
-
-    milliseconds: float | None  # until the pixels had changed; None where they did not within a second
-    ends: list[str]  # which of min and max the slider stands at
 
 
 class Notebook:
@@ -182,10 +157,6 @@ class Notebook:
         self._wait("[...document.querySelectorAll('img.widget-image')].every(image => image.naturalWidth)")
         self.settle()
 
-    def unfold(self) -> None:
-        """Show the sections that start folded; what is not shown takes no keys."""
-        self.page.evaluate("window.jupyterapp.commands.execute('notebook:expand-all-headings')")
-
     def errors(self) -> list[str]:
         """The errors among the outputs, one line each."""
         return self.page.evaluate(ERRORS)
@@ -228,21 +199,20 @@ class Notebook:
             controls.append(Control(KINDS[name][0], label, box))
         return controls
 
-    def picture(self, figure: int) -> bytes:
-        """The bytes of the picture that is shown."""
-        image = self.figures[figure].locator("> img")
-        encoded = image.evaluate(
-            """async image => {
-                const reader = new FileReader();
-                const done = new Promise(resolve => { reader.onload = resolve });
-                reader.readAsDataURL(await (await fetch(image.src)).blob());
-                await done;
-                return reader.result.split(',')[1];
+    def picture(self, figure: int) -> str:
+        """The bytes of the picture that is shown, in base64."""
+        return (
+            self.figures[figure]
+            .locator("> img")
+            .evaluate(
+                """async image => {
+                const bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer());
+                return btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(''));
             }"""
+            )
         )
-        return base64.b64decode(encoded)
 
-    def new_picture(self, figure: int, old: bytes) -> bytes | None:
+    def new_picture(self, figure: int, old: str) -> str | None:
         """The picture once it is another one, also while a cell runs; None when it stays."""
         deadline = time.monotonic() + LAST_STOP
         while time.monotonic() < deadline:
@@ -258,83 +228,31 @@ class Notebook:
         """The error line under a figure."""
         return self.figures[figure].get_by_role("alert")
 
-    def press(self, figure: int, slider: Control, presses: int) -> list[Answer]:
-        """Press arrows on a slider, up from where it stands, back half way or at an end; what each press led to, and
-        how soon."""
+    def press(self, figure: int, slider: Control, presses: int) -> list[float]:
+        """Press arrows on a slider, one step up and one down; ms from each key to changed pixels, where they changed
+        within a second."""
         self.figures[figure].locator("> img").evaluate(
             """image => {
-                const look = milliseconds => {
-                    const handle = document.activeElement;
-                    const ends = ['min', 'max'];
-                    return {milliseconds, ends: ends.filter(
-                        end => handle.ariaValueNow === handle.getAttribute('aria-value' + end))};
-                };
                 let start, changed = () => {};
                 addEventListener('keydown', () => {
                     start = performance.now();
                     window.answer = Promise.race([
                         new Promise(resolve => { changed = resolve }),
                         new Promise(resolve => setTimeout(resolve, 1000, null)),
-                    ]).then(look);
+                    ]);
                 }, true);
                 new MutationObserver(async () => {
                     await image.decode();
                     requestAnimationFrame(() => changed(performance.now() - start));
                 }).observe(image, {attributeFilter: ['src']});
-                window.answer = look(null);
             }"""
         )
         slider.focus()
-        ends, key, answers = [], "ArrowRight", []
-        for press in range(-6, presses):  # the first messages start the thread that the callbacks run in
-            if "max" in ends or press == presses // 2:
-                key = "ArrowLeft"
-            if "min" in ends:
-                key = "ArrowRight"
-            slider.press(key)
-            answers.append(Answer(**self.page.evaluate("window.answer")))
-            ends = answers[-1].ends
-        return answers[6:]
-
-    def drag(self, figure: int, slider: Control, moves: int = 30, every: float = 0.035) -> int:
-        """Drag a slider by this many moves of the mouse, `every` seconds one; how many pictures that draws."""
-        self.figures[figure].locator("> img").evaluate(
-            """image => {
-                window.counting?.disconnect();
-                window.counting = new MutationObserver(() => { window.drawn += 1 });
-                window.counting.observe(image, {attributeFilter: ['src']});
-            }"""
-        )
-        slider.handle.scroll_into_view_if_needed()
-        track = slider.box.locator(".noUi-target").bounding_box()
-        handle = slider.handle.bounding_box()
-        y = handle["y"] + handle["height"] / 2
-        x = [track["x"] + track["width"] * move / moves for move in range(moves + 1)]
-        self.page.mouse.move(handle["x"] + handle["width"] / 2, y)
-        self.page.mouse.down()
-        self.page.mouse.move(x[0], y)
-        self.page.wait_for_timeout(500)
-        self.page.evaluate("window.drawn = 0")
-        start = time.monotonic()
-        for move in range(1, moves + 1):
-            time.sleep(max(0, start + move * every - time.monotonic()))
-            self.page.mouse.move(x[move], y)
-        self.page.mouse.up()
-        self.page.wait_for_timeout(1000)
-        return self.page.evaluate("window.drawn")
-
-    def screenshot(self, path: Path, width: int = 1280, height: int | None = None) -> None:
-        """The page at this width; without a height, all of the notebook."""
-        self.page.set_viewport_size({"width": width, "height": height or 900})
-        for _ in range(0 if height else 2):  # cells that come into sight may take more room than was thought
-            self.page.locator(".jp-WindowedPanel-outer").evaluate("e => { e.scrollTop = 0 }")
-            last = self.page.locator(".jp-Notebook-cell").last
-            end = last.evaluate("e => Math.ceil(e.getBoundingClientRect().bottom)")
-            self.page.set_viewport_size({"width": width, "height": min(end + 80, 16_000)})
-            self.page.wait_for_timeout(1000)
-        self.page.mouse.move(0, 0)
-        self.page.wait_for_timeout(500)
-        self.page.screenshot(path=path)
+        times = []
+        for press in range(6 + presses):  # the first messages start the thread that the callbacks run in
+            slider.press("ArrowLeft" if press % 2 else "ArrowRight")
+            times.append(self.page.evaluate("window.answer"))
+        return [time for time in times[6:] if time]
 
     def close(self) -> None:
         """Close the page; the kernel ends with the server."""
@@ -351,25 +269,20 @@ class Lab:
     folder: Path
     url: str
     token: str
-    settings: Path
     browser: BrowserContext
 
-    def open(self, name: str, theme: str = "Light") -> Notebook:
-        """Open a notebook of the folder; the theme is Light or Dark."""
-        themes = self.settings / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
-        themes.parent.mkdir(parents=True, exist_ok=True)
-        themes.write_text(json.dumps({"theme": f"JupyterLab {theme}"}))
+    def open(self, name: str) -> Notebook:
+        """Open a notebook of the folder."""
         page = self.browser.new_page()
         page.goto(f"{self.url}/doc/tree/{name}?token={self.token}&reset")
         return Notebook(page)
 
 
 @contextmanager
-def lab(folder: Path, home: Path, *, plain: bool = False, course: bool = False, delay: float = 0) -> Iterator[Lab]:
+def lab(folder: Path, home: Path, *, course: bool = False) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
-    With plain, the server is without what `make lab` adds; with course, the folder is a clone of the course, and
-    the server is that of `make lab`. What server and browser say arrives `delay` seconds later.
+    With course, the folder is a clone of the course, and the server is that of `make lab`.
     """
     (home / "config" / "labconfig").mkdir(parents=True)
     if not course:
@@ -395,7 +308,7 @@ def lab(folder: Path, home: Path, *, plain: bool = False, course: bool = False, 
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
-    command += [CONNECTION, UNFOLD] * (not plain)
+    command += [CONNECTION, UNFOLD]
     if course:
         start = "import pathlib, sys; from courseware import lab; lab.main([sys.argv[1]], pathlib.Path(sys.argv[2]))"
         command = [sys.executable, "-c", start, str(port), str(folder)]
@@ -407,17 +320,16 @@ def lab(folder: Path, home: Path, *, plain: bool = False, course: bool = False, 
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_for(url, server, log)
-        with _delayed(port, delay) as port, _playwright() as playwright:
-            browser = playwright.chromium.launch_persistent_context(
-                home / "chromium",
-                executable_path=chromium(),
-                headless=True,
-                env=environment,
-                args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
-                viewport={"width": 1280, "height": 900},
-            )
-            yield Lab(folder, f"http://127.0.0.1:{port}", token, home / "settings", browser)
-            browser.close()
+        browser = playwright().chromium.launch_persistent_context(
+            home / "chromium",
+            executable_path=chromium(),
+            headless=True,
+            env=environment,
+            args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
+            viewport={"width": 1280, "height": 900},
+        )
+        yield Lab(folder, url, token, browser)
+        browser.close()
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         try:
@@ -426,43 +338,12 @@ def lab(folder: Path, home: Path, *, plain: bool = False, course: bool = False, 
             os.killpg(server.pid, signal.SIGKILL)
 
 
-_running: list[Playwright] = []
-
-
-@contextmanager
-def _playwright() -> Iterator[Playwright]:
+@functools.cache
+def playwright() -> Playwright:
     """The one of this process, which takes no second."""
-    if _running:
-        yield _running[0]
-        return
-    with sync_playwright() as playwright:
-        _running.append(playwright)
-        yield playwright
-    _running.clear()
-
-
-@contextmanager
-def _delayed(port: int, seconds: float) -> Iterator[int]:
-    """A port on loopback from which and to which everything arrives later than at this one."""
-    if not seconds:
-        yield port
-        return
-
-    async def forward(reader, writer):
-        loop = asyncio.get_running_loop()
-        while data := await reader.read(65536):
-            loop.call_later(seconds, writer.write, data)
-        loop.call_later(seconds, writer.close)
-
-    async def serve(reader, writer):
-        other_reader, other_writer = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(forward(reader, other_writer), forward(other_reader, writer), return_exceptions=True)
-
-    loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
-    threading.Thread(target=loop.run_forever, daemon=True).start()
-    yield server.sockets[0].getsockname()[1]
-    loop.call_soon_threadsafe(loop.stop)
+    running = sync_playwright().start()
+    atexit.register(running.stop)
+    return running
 
 
 def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:

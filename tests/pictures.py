@@ -79,12 +79,7 @@ def example(*, held: bool = False, **more) -> Live:
 
     words = axes.set_title(" ")
     return Live(
-        figure,
-        update,
-        moving={"dot": dot, "words": words},
-        controls=controls,
-        alt="A dot.",
-        together={"hold": "xy"},
+        figure, update, moving={"dot": dot, "words": words}, controls=controls, alt="A dot.", together={"hold": "xy"}
     )
 
 

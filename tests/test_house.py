@@ -115,16 +115,7 @@ try:
 except ModuleNotFoundError as error:
     print(error.name)
 """
-OF_THE_COURSE = [
-    "IPython",
-    "ipykernel",
-    "ipywidgets",
-    "jupyter_server",
-    "jupyterlab",
-    "matplotlib",
-    "traitlets",
-    "PIL",
-]
+OF_THE_COURSE = ["IPython", "ipykernel", "ipywidgets", "jupyter_server", "jupyterlab", "matplotlib", "traitlets", "PIL"]
 
 
 @pytest.mark.slow

@@ -75,43 +75,42 @@ def test_the_start_begins_with_a_clone_and_its_words_are_those_that_people_searc
     assert [words for words in wanted.split(", ") if words not in paragraph] == []
 
 
-@pytest.mark.parametrize("command", MAKE)
-def test_make_starts_it(command, tmp_path):
-    """In a folder where the Pythons of the environments and the installer only say how they were called."""
-    shutil.copy(ROOT / "Makefile", tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the Pythons of the environments and the installer only say how they were called."""
+    folder = tmp_path_factory.mktemp("course")
+    shutil.copy(ROOT / "Makefile", folder)
     for name in (".venv", ".venv-classroom"):
-        program = tmp_path / name / "bin" / "python"
+        program = folder / name / "bin" / "python"
         program.parent.mkdir(parents=True)
         program.write_text(f'#!/bin/sh\necho "{name} $*"\n')
         program.chmod(0o755)
-    installer = tmp_path / "src" / "courseware" / "install.py"
+    installer = folder / "src" / "courseware" / "install.py"
     installer.parent.mkdir(parents=True)
     installer.write_text("import sys\nprint('install.py', *sys.argv[1:])\n")
+    return folder
+
+
+@pytest.mark.parametrize("command", MAKE)
+def test_make_starts_it(command, folder):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment["PYTHON"] = sys.executable
-    done = subprocess.run(
-        command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    assert MAKE[command] in done.stdout.splitlines() or not MAKE[command]
-    for module in re.findall(r"-m (courseware[.\w]+)", done.stdout):
+    said = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert MAKE[command] in said.stdout.splitlines() or not MAKE[command]
+    for module in re.findall(r"-m (courseware[.\w]+)", said.stdout):
         assert (ROOT / "src" / f"{module.replace('.', '/')}.py").exists()
 
 
-def lesson(opening):
-    """The title of a chapter and the minutes of its lesson, exercises among them."""
-    header = r"^# (.*)\n(?:.*\n)*?.*\*\*Lesson\*\* (\d+) min of reading, (\d+) of exercises"
-    return [(title, str(int(read) + int(asked))) for title, read, asked in re.findall(header, opening)]
-
-
 def test_the_table_of_chapters_says_what_the_chapters_say():
+    """The minutes of a lesson are those of its exercises too."""
     rows = re.findall(r"^\| \[(.*?)\]\((notebooks/\d.*?)\) \| .*\? \| (\d+) min \|$", README, re.MULTILINE)
-    openings = {path: notebooks.read(path).cells[0].source for path in sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))}
-    said = [
-        (title.replace(" · ", " "), f"notebooks/{path.name}", minutes)
-        for path, opening in openings.items()
-        for title, minutes in re.findall(r"^# (.*)\n(?:.*\n)*?.*\*\*Time\*\* (\d+) min", opening) or lesson(opening)
-    ]
-    assert rows == said and len(said) == len(openings)
+    header = r"# (.*)\n(?:.*\n)*?.*\*\*Lesson\*\* (\d+) min of reading, (\d+) of exercises"
+    said = []
+    for path in notebooks.chapters():
+        title, reading, exercises = re.match(header, notebooks.read(path).cells[0].source).groups()
+        minutes = str(int(reading) + int(exercises))
+        said.append((title.replace(" · ", " "), f"notebooks/{path.name}", minutes))
+    assert rows == said
 
 
 @pytest.mark.slow

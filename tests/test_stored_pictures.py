@@ -42,16 +42,7 @@ def test_a_picture_that_changed_is_seen_unless_time_or_a_training_changed_it(tmp
     for cell, source in zip(executed.cells[2:], shown, strict=True):
         cell.source = source
     (tmp_path / "one.ipynb").write_text(notebooks.text(executed))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "stored_pictures",
-        "--nbval",
-        "--nbval-current-env",
-        "-rf",
-    ]
+    command = [sys.executable, "-m", "pytest", "-p", "stored_pictures", "--nbval", "--nbval-current-env", "-rf"]
     environment = os.environ | {"PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     failed = re.findall(r"^FAILED one\.ipynb::Cell (\d+)", done.stdout, re.MULTILINE)
