@@ -243,9 +243,7 @@ def grading(chapter: str, count: int) -> Iterator[str]:
         seconds = []
         for workers in (1, 2):
             start = time.monotonic()
-            grader = grade.Grader(
-                source, template, folder / f"graded {workers}", [folder / "submissions"], autograde.Limits()
-            )
+            grader = grade.Grader(source, template, folder / f"graded {workers}", autograde.Limits())
             results = [result for _, result in grader.grade(submissions, workers=workers)]
             seconds.append(time.monotonic() - start)
             if failed := [result["reason"] for result in results if result["reason"]]:
