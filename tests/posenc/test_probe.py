@@ -566,6 +566,34 @@ def test_the_first_position_that_departs_is_said_and_differs():
     )
 
 
+def blocks(x, positions):
+    """A kernel that starts its positions again in each block of 16 tokens."""
+    return Convention(32).rotate(x, positions[torch.arange(len(positions)) % 16])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "rotate, words",
+    [
+        (lambda x, p: Convention(32).rotate(x, p.clamp(min=1)), "position 1 is turned as 0; base, scale and offset: "),
+        (lambda x, p: Convention(32).rotate(x, p ^ 1), "base, scale and offset: cannot tell, its turns do not grow"),
+        (lambda x, p: Convention(32).rotate(x, torch.where(p == 700, 0, p)), "; position 700 is turned as 0"),
+        (
+            lambda x, p: Convention(32).rotate(x, p % 256).unflatten(-1, (2, 16)).mT.flatten(-2),
+            "10,000, counter-clockwise, ",
+        ),
+        (
+            lambda x, p: Convention(32).rotate(x, p % 256).unflatten(-1, (2, 16)).mT.flatten(-2),
+            "; its positions start again at 256; it puts",
+        ),
+        (lambda x, p: Convention(32).rotate(x, p + 2).flip(-1), "in another order, and position 0 is turned too"),
+        (blocks, "depends on the other positions of the call"),
+    ],
+)
+def test_no_cause_is_named_that_is_none(rotate, words, dtype):
+    assert words in repr(convention(rotate, 32, dtype=dtype))
+
+
 def test_a_length_a_thousandth_from_1_is_a_length():
     longer = convention(lambda x, positions: 1.001 * rotate(x, angles(positions, 16)), head_dim=16)
     assert longer.length == pytest.approx(1.001, abs=1e-6)

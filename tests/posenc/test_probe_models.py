@@ -535,6 +535,9 @@ def test_positions_can_be_given():
     torch.testing.assert_close(shifted.speeds, rotation(model).speeds, rtol=1e-4, atol=1e-8)
     with pytest.raises(ValueError, match="pass integers"):
         rotation(model, positions=torch.zeros(3))
+    for uneven in (torch.arange(48) // 8, torch.arange(48) % 8, 2 * torch.arange(48)):  # a picture's rows and columns
+        with pytest.raises(ValueError, match="grow unevenly"):
+            rotation(model, positions=torch.stack([torch.arange(48), uneven]))
 
 
 def test_a_length_like_the_head_is_refused_not_misread():

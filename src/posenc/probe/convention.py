@@ -9,6 +9,7 @@ counter-clockwise from its first dimension to its second. In "interleaved" a pai
 (i, i + rotary_dim / 2).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from posenc.probe.precision import recipe
 from posenc.probe.reading import nothing_read, read_matrices
 from posenc.probe.speeds import SCALES, spoken_number
 
+_LOSES_PLACES = re.compile(r"float16 (positions|angles)")
 _BLIND = ("the row of", "the head", "the content of x", "the place")
 
 
@@ -249,22 +251,20 @@ def convention(
         if not matrices.isfinite().all():
             return Convention(**nothing_read(found, unknown, "some results are not finite"), notes=tuple(probe.notes()))
         read = read_matrices(matrices, positions, head_dim, frozen=not depends)
-        if (
-            read.get("base") is None
-            and read.get("precision") is None
-            and read.get("length")
-            and read.get("pairs")
-            and not depends
-        ):
-            turns = probe.turns(read["pairs"])
+        named = read.get("precision")
+        evenly = named and not _LOSES_PLACES.search(named)  # then whatever departs can be seen
+        if read.get("length") and read.get("pairs") and not depends and (evenly or not named and read["base"] is None):
+            turns = probe.turns(read["pairs"], read.get("order"))
             departs = departure(turns)
-            if departs and departs >= 64:
+            if departs and departs >= 64 and not named:
                 near = positions < departs
                 read = read_matrices(matrices[near], positions[near], head_dim)
                 if lost := _lost_everywhere(read, matrices, positions):
                     read["precision"], departs = lost, None
             if departs:
                 besides.append(departing(turns, departs))
+                if departs < 64 and read["base"] is None:  # then what was measured is no speed
+                    read["unknown"] |= dict.fromkeys(("base", "scale", "offset"), "its turns do not grow evenly")
     found["besides"] = "; ".join(besides)
     read.pop("pairs", None)
     read["notes"] = tuple(probe.notes()) + tuple(read.get("notes", ()))

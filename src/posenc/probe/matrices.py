@@ -69,13 +69,18 @@ class Asked:
             raise raised
         return outside
 
-    def turns(self, pairs: list[tuple[int, int]]) -> Tensor:
-        """What each pair is turned by at every position, complex, shape (longest, pairs)."""
+    def turns(self, pairs: list[tuple[int, int]], order: Sequence[int] | None) -> Tensor:
+        """What each pair is turned by at every position, complex, shape (longest, pairs).
+
+        `order`: where each dimension of the result comes from, where not from its own place.
+        """
         x = 1 - 2 * (torch.arange(self.head_dim) % 3 == 1).float()
         if "tokens" in self.order:
             got = torch.stack([self(x.expand(1, 1, 1, -1), [p])[0, 0, 0] for p in range(self.longest)])
         else:
             got = self(x.expand(1, 1, self.longest, -1), torch.arange(self.longest))[0, 0]
+        if order is not None:
+            got = got[:, torch.tensor(order).argsort()]
         a, b = torch.tensor(pairs).T
         return torch.complex(got[:, a], got[:, b]) / torch.complex(x[a], x[b]).to(torch.complex128)
 
@@ -161,7 +166,8 @@ class Asked:
             blind = not differ(lone, at([17, 23, 7, 13, 2]))
             found.append("the place in the sequence" + (" and not on the positions given" if blind else ""))
         middle = self.longest // 4 + 1
-        company = at([middle, 3, far])
+        many = [middle, 3, *range(64), far]  # more than a block of a kernel
+        company = at(many)
         if (
             self.order
             and "where T" not in self.order
@@ -170,12 +176,11 @@ class Asked:
             found.append(self.order)
         if found[-1:] and found[-1].startswith("the place"):
             return found
-        if differ(at([middle]), company[..., :1, :]) or differ(at([3]), company[..., 1:2, :]):
+        if any(differ(at([many[place]]), company[..., [place], :]) for place in (0, 1, -1)):
             found.append("the other positions of the call")
         if differ(at([7, 3, 57, 3, 61], rows=2, heads=3), first):
             found.append("the calls before")
-        mixed = at([middle, 3, far], x=2 * v + w)
-        if differ(mixed, 2 * company + at([middle, 3, far], x=w)) and "the calls before" not in found:
+        if differ(at(many, x=2 * v + w), 2 * company + at(many, x=w)) and "the calls before" not in found:
             found.append("the content of x: it is not linear")
         return found
 

@@ -53,7 +53,11 @@ def read_matrices(matrices: Tensor, positions: Tensor, head_dim: int, *, frozen:
     alone = [j for j in alone if j in dims]
     second = crossed.topk(min(2, head_dim - 1), dim=1).values
     if head_dim > 2 and second[dims, 1].max() > NOISE:
-        return nothing_read(found, unknown, "it mixes more than two dimensions, so it is no rotation of pairs")
+        if (matrices.abs().amax(0) > NOISE).sum(1).max() <= 2:
+            reason = "it puts the dimensions in another order, and position 0 is turned too"
+        else:
+            reason = "it mixes more than two dimensions, so it is no rotation of pairs"
+        return nothing_read(found, unknown, reason)
     if alone and len(alone) == len(dims):
         return nothing_read(found, unknown, "no dimension meets another one")
     if alone or any(partner[partner[j]] != j for j in dims):
@@ -321,6 +325,8 @@ def _offset(start: Tensor, speed: Tensor, positions: Tensor) -> float | None:
     angle = start.angle()
     if angle.abs().max() < 1e-5:
         return 0.0
+    if not speed.all():
+        return None
 
     def fits(offset: Tensor) -> Tensor:
         theta = offset[..., None] * speed

@@ -125,7 +125,7 @@ def rotation(
             within them. The slowest pair of base 10⁶ needs 64 in float32; half precision sees fast pairs only.
             64 unless given, and 72 where a head has 64 dimensions.
         positions: what to pass as position_ids, shape (T,), or (axes, T) for a model that counts along several
-            axes. The first is the reference, and neighbours differ by 1 or not at all. The model's own unless given.
+            axes. The first is the reference; each axis stands still or grows by 1. The model's own unless given.
         tokens: one text of each; 8 unless given.
         moved: where no rotation is found, move the whole text too and compare the query at one and the same place.
             Sinks and recurrent layers need it, and position_ids must be taken.
@@ -135,7 +135,7 @@ def rotation(
 
     Raises:
         ValueError, TypeError: as in `posenc.probe.scores`; ValueError too where queries cannot be told apart from
-            the scores, or positions have the wrong shape.
+            the scores, or positions have the wrong shape or grow unevenly.
     """
     inputs = {}
     if positions is not None:
@@ -143,6 +143,9 @@ def rotation(
         if positions.is_floating_point() or positions.ndim not in (1, 2):
             raise ValueError(f"positions have shape {tuple(positions.shape)}: pass integers, (T,) or (axes, T)")
         length = positions.shape[-1]
+        steps = positions.diff()  # speeds are radians a step
+        if ((steps != steps[..., :1]) | (steps != 0) & (steps != 1)).any():
+            raise ValueError("positions grow unevenly: let each axis stand still or grow by 1 from place to place")
     if tokens is None:
         tokens = some_tokens(model, min(8, vocabulary(model) // 2))
     known = inspect.signature(model.forward).parameters if isinstance(model, nn.Module) else {}
