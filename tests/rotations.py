@@ -20,36 +20,6 @@ class Setting:
     length: float = 1.0
 
 
-def settings() -> list[Setting]:
-    """24 of them, most with several things unusual at once."""
-    return [
-        Setting(64, 64),
-        Setting(128, 128, base=500_000.0),
-        Setting(96, 96, direction=-1),
-        Setting(80, 32),
-        Setting(48, 24, base=1e6, direction=-1),
-        Setting(40, 40, scale=0.25),
-        Setting(56, 56, offset=1),
-        Setting(112, 112, base=26_000.0, offset=2, direction=-1),
-        Setting(20, 20, base=100.0, scale=0.5, offset=-1),
-        Setting(72, 36, base=1000.0, length=1.2079441541679836),
-        Setting(160, 160, base=1e7, scale=0.125),
-        Setting(12, 12, base=50.0, length=0.5),
-        Setting(6, 6, base=10_000.0, direction=-1, offset=3),
-        Setting(10, 4, base=2000.0),
-        Setting(88, 88, base=150_000.0, scale=1 / 3),
-        Setting(24, 24, base=10.0),
-        Setting(104, 26, base=250_000.0, offset=1, length=1.1),
-        Setting(32, 32, base=1_000_000.0, scale=2.0),
-        Setting(36, 36, base=8000.0, direction=-1, scale=0.25, offset=64),
-        Setting(144, 72, base=70_000.0, length=0.9, offset=1, direction=-1),
-        Setting(52, 52, base=12_500.0, scale=1 / 16),
-        Setting(16, 8, base=300.0, direction=-1, scale=0.5),
-        Setting(28, 28, base=5e5, offset=7, length=1.25),
-        Setting(120, 60, base=1e5, scale=0.2, offset=2, length=1.0693147180559945, direction=-1),
-    ]
-
-
 def _speeds(s, dtype=torch.float64):
     return 1.0 / s.base ** (torch.arange(0, s.rotary_dim, 2, dtype=dtype) / s.rotary_dim)
 
@@ -71,13 +41,6 @@ def by_stack(x, cos, sin):
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).reshape(x.shape).to(x.dtype)
 
 
-def by_slices(x, cos, sin):
-    out = torch.empty_like(x)
-    out[..., ::2] = x[..., ::2] * cos - x[..., 1::2] * sin
-    out[..., 1::2] = x[..., 1::2] * cos + x[..., ::2] * sin
-    return out
-
-
 def by_halves(x, cos, sin):
     a, b = x.chunk(2, dim=-1)
     return (x * torch.cat((cos, cos), -1) + torch.cat((-b, a), -1) * torch.cat((sin, sin), -1)).to(x.dtype)
@@ -86,13 +49,6 @@ def by_halves(x, cos, sin):
 def by_chunks(x, cos, sin):
     a, b = x.split(x.shape[-1] // 2, dim=-1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
-
-
-def by_matrix(x, cos, sin):
-    """A matrix for each position, (T, d, d)."""
-    blocks = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)  # (T, pairs, 2, 2)
-    matrices = torch.stack([torch.block_diag(*row) for row in blocks])
-    return torch.einsum("tij,bhtj->bhti", matrices.to(x.dtype), x)
 
 
 def by_mixed_table(x, cos, sin):
@@ -147,16 +103,10 @@ def rounded_last(s, positions):
     return tuple((s.length * part).bfloat16().float() for part in (theta.cos(), theta.sin()))
 
 
-def cached(s, positions):
-    """A table made once for all positions, then looked up."""
-    theta = _places(s, torch.arange(2048))[:, None] * _speeds(s)
-    return tuple((s.length * part).float()[positions] for part in (theta.cos(), theta.sin()))
-
-
 # ---- whole rotations: name → (maker, layout, precision)
 
 INTERLEAVED, HALVES = "interleaved", "half_split"
-_TURNS = {INTERLEAVED: [by_complex, by_stack, by_slices, by_matrix], HALVES: [by_halves, by_chunks]}
+_TURNS = {INTERLEAVED: [by_complex, by_stack], HALVES: [by_halves, by_chunks]}
 
 
 def _partial(turn, tables):
@@ -176,7 +126,6 @@ def rotations() -> dict[str, tuple]:
     for layout, turns in _TURNS.items():
         for turn in turns:
             found[turn.__name__] = (_partial(turn, exact), layout, "float64 angles")
-    found["cached"] = (_partial(by_chunks, cached), HALVES, "float64 angles")
     found["single halves"] = (_partial(by_halves, single), HALVES, "float32 angles")
     found["single stack"] = (_partial(by_stack, single), INTERLEAVED, "float32 angles")
     found["rounded last"] = (_partial(by_stack, rounded_last), INTERLEAVED, "bfloat16 tables")
@@ -194,62 +143,16 @@ def rotations() -> dict[str, tuple]:
         ):
             if dtype == torch.float16 and "positions" in stages:
                 continue  # holds every position that is probed
-            turn, layout = (by_halves, HALVES) if len(found) % 2 else (by_slices, INTERLEAVED)
+            turn, layout = (by_halves, HALVES) if len(found) % 2 else (by_stack, INTERLEAVED)
             text = " and ".join(f"{name} {stage}" for stage in stages)
             found[text] = (_partial(turn, low(*stages, dtype=dtype)), layout, text)
     return found
-
-
-def in_place(s):
-    inner = _partial(by_stack, exact)(s)
-
-    def rotate(x, positions):
-        x.copy_(inner(x, positions))
-        return x
-
-    return rotate
-
-
-def last_dims(s):
-    inner = _partial(by_chunks, exact)(replace(s, head_dim=s.rotary_dim))
-
-    def rotate(x, positions):
-        rest, last = x[..., : s.head_dim - s.rotary_dim], x[..., s.head_dim - s.rotary_dim :]
-        return torch.cat((rest, inner(last, positions)), -1)
-
-    return rotate
 
 
 def along_heads(s):
     """The axis is taken for (B, T, H, d)."""
     inner = _partial(by_halves, exact)(s)
     return lambda x, positions: inner(x.transpose(1, 2), torch.arange(x.shape[1])).transpose(1, 2)
-
-
-def deaf(s):
-    inner = _partial(by_halves, exact)(s)
-    return lambda x, positions: inner(x, torch.arange(x.shape[-2]))
-
-
-def from_first(s):
-    inner = _partial(by_stack, exact)(s)
-    return lambda x, positions: inner(x, positions - positions.min())
-
-
-def remembering(s):
-    """A cache whose key is the length and lacks the positions."""
-    inner, kept = _partial(by_stack, exact)(s), {}
-
-    def rotate(x, positions):
-        use = kept.setdefault(len(positions), positions)
-        return inner(x, use)
-
-    return rotate
-
-
-def normed(s):
-    inner = _partial(by_stack, exact)(s)
-    return lambda x, positions: inner(x / x.norm(dim=-1, keepdim=True).clamp(min=1e-6), positions)
 
 
 def xpos(s):

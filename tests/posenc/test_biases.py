@@ -146,25 +146,25 @@ def test_a_bias_is_a_hook_of_the_transformer_alone_and_in_an_ensemble(build):
     assert (ensemble(tokens) - together).abs().max() > 1e-3
 
 
-def test_bad_input_is_refused_with_a_word():
-    floats = torch.arange(3.0)
-    for call in (
-        lambda: alibi(floats, HERE, heads=2),
-        lambda: alibi(HERE, floats, heads=2),
-        lambda: T5(2)(floats, floats),
-        lambda: Kerple(2)(floats, floats),
-        lambda: t5_buckets(floats),
-        lambda: distances(floats, HERE),
-    ):
-        with pytest.raises(TypeError, match="pass integers"):
-            call()
-    with pytest.raises(ValueError, match="choose at least 1"):
-        alibi_slopes(0)
-    with pytest.raises(ValueError, match="choose at least 2"):
-        t5_buckets(HERE, buckets=1)
-    with pytest.raises(ValueError, match="choose at least 4"):
-        t5_buckets(HERE, buckets=3, bidirectional=True)
-    with pytest.raises(ValueError, match="choose more than 16"):
-        t5_buckets(HERE, max_distance=16)
-    with pytest.raises(ValueError, match="choose more than 8"):
-        T5(2, max_distance=8, bidirectional=True)
+FLOATS = torch.arange(3.0)
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: alibi(FLOATS, HERE, heads=2), TypeError, "pass integers"),
+        (lambda: alibi(HERE, FLOATS, heads=2), TypeError, "pass integers"),
+        (lambda: T5(2)(FLOATS, FLOATS), TypeError, "pass integers"),
+        (lambda: Kerple(2)(FLOATS, FLOATS), TypeError, "pass integers"),
+        (lambda: t5_buckets(FLOATS), TypeError, "pass integers"),
+        (lambda: distances(FLOATS, HERE), TypeError, "pass integers"),
+        (lambda: alibi_slopes(0), ValueError, "choose at least 1"),
+        (lambda: t5_buckets(HERE, buckets=1), ValueError, "choose at least 2"),
+        (lambda: t5_buckets(HERE, buckets=3, bidirectional=True), ValueError, "choose at least 4"),
+        (lambda: t5_buckets(HERE, max_distance=16), ValueError, "choose more than 16"),
+        (lambda: T5(2, max_distance=8, bidirectional=True), ValueError, "choose more than 8"),
+    ],
+)
+def test_bad_input_is_refused_with_a_word(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

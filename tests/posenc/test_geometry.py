@@ -5,14 +5,7 @@ import math
 import pytest
 import torch
 
-from posenc.geometry import (
-    content_and_position,
-    principal_angles,
-    random_span,
-    share_within,
-    span,
-    spans_at,
-)
+from posenc.geometry import content_and_position, principal_angles, random_span, share_within, span, spans_at
 
 
 def generator(seed=0):
@@ -35,14 +28,7 @@ def test_the_span_finds_the_directions_that_vary_and_their_mean_does_not_count()
 def test_as_few_directions_as_hold_the_share():
     spread = torch.tensor([3.0, 2.0, 1.0, 1.0, 1.0], dtype=torch.float64)  # variances 9, 4, 1, 1, 1 of 16
     vectors = torch.cat([spread.diag(), -spread.diag()])
-    assert [len(span(vectors, share)) for share in (0.5, 9 / 16, 0.57, 13 / 16, 0.9, 1.0)] == [
-        1,
-        1,
-        2,
-        2,
-        4,
-        5,
-    ]
+    assert [len(span(vectors, share)) for share in (0.5, 9 / 16, 0.57, 13 / 16, 0.9, 1.0)] == [1, 1, 2, 2, 4, 5]
     assert span(vectors, 0.5).abs().tolist() == [[1, 0, 0, 0, 0]]
     assert span(vectors.float()).dtype == torch.float32
 

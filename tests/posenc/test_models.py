@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from posenc.additive import sinusoidal
+from posenc.additive import Learned, sinusoidal
 from posenc.models import Ensemble, Transformer, train
 from posenc.rotary import rotate
 
@@ -78,19 +78,22 @@ def test_building_an_ensemble_leaves_the_global_generator_alone():
 
 
 def test_encodings_may_be_modules_that_learn():
-    class Learned(nn.Module):
+    class AddLearned(nn.Module):
         def __init__(self):
             super().__init__()
-            self.table = nn.Parameter(torch.zeros(6, 16))
+            self.positions = Learned(6, 16)
 
         def forward(self, x, positions):
-            return x + self.table[positions]
+            return x + self.positions(positions)
 
-    ensemble = Ensemble(lambda: Transformer(8, 1, width=16, encode=Learned()), seeds=range(2))
-    assert ensemble.parameters["encode.table"].shape == (2, 6, 16)
-    tokens = torch.randint(8, (2, 4, 6), generator=torch.Generator().manual_seed(0))
-    train(ensemble, lambda step: (tokens, None), lambda y, _: y.square().mean(dim=(1, 2, 3)), steps=2)
-    assert ensemble.parameters["encode.table"].abs().max() > 0
+    ensemble = Ensemble(lambda: Transformer(8, 1, width=16, encode=AddLearned()), seeds=range(2))
+    tokens = torch.randint(8, (2, 4, 7), generator=torch.Generator().manual_seed(0))
+    before = ensemble.parameters["encode.positions.table"].clone()
+    assert before.shape == (2, 6, 16)
+    train(ensemble, lambda step: (tokens[..., :6], None), lambda y, _: y.square().mean(dim=(1, 2, 3)), steps=2)
+    assert not torch.equal(ensemble.parameters["encode.positions.table"], before)
+    with pytest.raises(ValueError, match="position 6 is not in the table"):
+        ensemble(tokens)
 
 
 def sums(seeds, generator):

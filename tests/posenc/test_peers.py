@@ -127,11 +127,7 @@ def test_a_peer_rotates_as_we_do(peer, layout):
 def test_the_tolerances_can_fail(peer, layout):
     x = vectors()
     other = "half_split" if layout == "interleaved" else "interleaved"
-    for mistake in (
-        turned(x, other, peer),
-        turned(x, layout, peer, sign=-1),
-        turned(x, layout, peer, start=1),
-    ):
+    for mistake in (turned(x, other, peer), turned(x, layout, peer, sign=-1), turned(x, layout, peer, start=1)):
         error = (peer(x) - mistake).abs().amax(dim=(0, 1, 3))
         assert error[1] > 0.5 and error.max() > 1
 

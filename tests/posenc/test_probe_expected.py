@@ -1,6 +1,7 @@
 """Conventions that transformers' configurations ask for, against what transformers' own code does."""
 
 import importlib
+from functools import partial
 
 import pytest
 import rotations
@@ -13,54 +14,19 @@ from posenc.rotary import angles, rotate
 transformers = pytest.importorskip("transformers")
 
 SMALL = {"hidden_size": 128, "num_attention_heads": 2, "num_hidden_layers": 4}
-MODELS = {  # model_type → (the name of its classes, further settings)
-    "llama": ("Llama", {}),
-    "mistral": ("Mistral", {}),
-    "mixtral": ("Mixtral", {}),
-    "qwen2": ("Qwen2", {}),
-    "qwen3": ("Qwen3", {}),
-    "qwen3_moe": ("Qwen3Moe", {}),
-    "gpt_neox": ("GPTNeoX", {}),
-    "gemma": ("Gemma", {}),
-    "gemma2": ("Gemma2", {}),
-    "phi": ("Phi", {}),
-    "phi3": ("Phi3", {"pad_token_id": 0}),
-    "stablelm": ("StableLm", {}),
-    "olmo2": ("Olmo2", {}),
-    "cohere": ("Cohere", {}),
-    "glm": ("Glm", {"pad_token_id": 0}),
-    "gpt_oss": ("GptOss", {}),
-}
-MODELS |= {
-    "apertus": ("Apertus", {}),
-    "arcee": ("Arcee", {}),
-    "cohere2": ("Cohere2", {}),
-    "ernie4_5": ("Ernie4_5", {}),
-    "glm4": ("Glm4", {"pad_token_id": 0}),
-    "glm4_moe": ("Glm4Moe", {}),
-    "helium": ("Helium", {}),
-    "qwen3_next": ("Qwen3Next", {}),
-    "qwen3_vl_text": ("Qwen3VLText", {}),
-    "smollm3": ("SmolLM3", {"pad_token_id": 0}),
-}
+NAMES = """
+    Llama Mistral Mixtral Qwen2 Qwen3 Qwen3Moe GPTNeoX Gemma Gemma2 Phi Phi3 StableLm Olmo2 Cohere Glm GptOss Apertus
+    Arcee Cohere2 Ernie4_5 Glm4 Glm4Moe Helium Qwen3Next Qwen3VLText SmolLM3
+""".split()
+BEFORE = {"original_max_position_embeddings": 2048}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+FACTORS = {"short_factor": [1 + pair / 16 for pair in range(32)], "long_factor": [1 + pair for pair in range(32)]}
 SCALINGS = {
     "linear": {"rope_type": "linear", "factor": 4.0},
     "dynamic": {"rope_type": "dynamic", "factor": 4.0},
-    "llama3": {
-        "rope_type": "llama3",
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 2048,
-    },
-    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048},
-    "longrope": {
-        "rope_type": "longrope",
-        "factor": 4.0,
-        "original_max_position_embeddings": 2048,
-        "short_factor": [1 + pair / 16 for pair in range(32)],
-        "long_factor": [1 + pair for pair in range(32)],
-    },
+    "llama3": LLAMA3 | BEFORE,
+    "yarn": {"rope_type": "yarn", "factor": 4.0} | BEFORE,
+    "longrope": {"rope_type": "longrope", "factor": 4.0} | BEFORE | FACTORS,
 }
 
 
@@ -83,24 +49,23 @@ def theirs(name, config, dtype=torch.float32, layer_type=None):
     return turned
 
 
-def configured(kind, scaling=None, base=500_000.0):
-    name, options = MODELS[kind]
-    default = getattr(transformers, f"{name}Config")(**SMALL, **options)
-    rope = {"partial_rotary_factor": default.rope_parameters.get("partial_rotary_factor", 1.0)}
+def configured(name, scaling=None, base=500_000.0):
+    make = partial(getattr(transformers, f"{name}Config"), **SMALL, pad_token_id=0)
+    rope = {"partial_rotary_factor": make().rope_parameters.get("partial_rotary_factor", 1.0)}
     rope |= {"rope_type": "default", "rope_theta": base} | (scaling or {})
-    return name, getattr(transformers, f"{name}Config")(**SMALL, **options, rope_parameters=rope)
+    return make(rope_parameters=rope)
 
 
-def read(kind, scaling=None, dtype=torch.float32):
-    name, config = configured(kind, scaling)
+def read(name, scaling=None, dtype=torch.float32):
+    config = configured(name, scaling)
     expected = Convention.from_config(config, layer=0)
     return convention(theirs(name, config), expected.head_dim, dtype=dtype), expected
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.slow
-def test_the_code_of_transformers_does_what_its_configuration_says(kind):
-    found, expected = read(kind)
+def test_the_code_of_transformers_does_what_its_configuration_says(name):
+    found, expected = read(name)
     assert found.differs(expected) == ""
     assert found == expected, "and they are equal"
 
@@ -108,9 +73,9 @@ def test_the_code_of_transformers_does_what_its_configuration_says(kind):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("how", SCALINGS)
 def test_scaling_is_what_the_configuration_says_and_is_missed_where_it_was_dropped(how, dtype):
-    scaled, expected = read("llama", SCALINGS[how], dtype)
+    scaled, expected = read("Llama", SCALINGS[how], dtype)
     assert scaled.differs(expected) == ""
-    plain, unscaled = read("llama", dtype=dtype)
+    plain, unscaled = read("Llama", dtype=dtype)
     if how != "dynamic":  # up to its length it does nothing
         assert plain.differs(expected).startswith("the scaling is missing: base 500,000 as it is, expected")
         assert scaled.differs(unscaled)
@@ -118,7 +83,7 @@ def test_scaling_is_what_the_configuration_says_and_is_missed_where_it_was_dropp
 
 def test_the_other_factors_of_longrope_are_named():
     """Used for a long text, or for a short one, where the configuration has the others."""
-    _, config = configured("llama", SCALINGS["longrope"])
+    config = configured("Llama", SCALINGS["longrope"])
     short, long = (Convention.from_config(config, longest=longest) for longest in (2048, 2049))
     assert short.scaling == "LongRoPE scaling by 4 from 2,048 positions, its short factors"
     assert convention(short.rotate, 64).differs(long) == f"LongRoPE's short factors, expected {long.scaling}"
@@ -129,24 +94,13 @@ def test_the_other_factors_of_longrope_are_named():
     assert "LongRoPE's" not in convention(neither.rotate, 64).differs(short)
 
 
-PARTLY_SLOWED = {  # what chapter 5 teaches, as models have it: base, size of a head, settings → the words
-    "Llama 3.1": (500_000.0, 128, SCALINGS["llama3"] | {"original_max_position_embeddings": 8192}),
-    "Llama 3.2": (
-        500_000.0,
-        64,
-        SCALINGS["llama3"] | {"factor": 32.0, "original_max_position_embeddings": 8192},
-    ),
-    "Qwen 2.5": (1e6, 128, SCALINGS["yarn"] | {"original_max_position_embeddings": 32768}),
-    "gpt-oss": (
-        150_000.0,
-        64,
-        {"rope_type": "yarn", "factor": 32.0, "truncate": False} | {"original_max_position_embeddings": 4096},
-    ),
-    "an unusual length": (
-        10_000.0,
-        96,
-        SCALINGS["llama3"] | {"factor": 3.0, "original_max_position_embeddings": 6000},
-    ),
+YARN = {"rope_type": "yarn"}
+PARTLY_SLOWED = {  # what chapter 5 teaches, as models have it: base, size of a head, settings, trained length
+    "Llama 3.1": (500_000.0, 128, LLAMA3, 8192),
+    "Llama 3.2": (500_000.0, 64, LLAMA3 | {"factor": 32.0}, 8192),
+    "Qwen 2.5": (1e6, 128, YARN | {"factor": 4.0}, 32768),
+    "gpt-oss": (150_000.0, 64, YARN | {"factor": 32.0, "truncate": False}, 4096),
+    "an unusual length": (10_000.0, 96, LLAMA3 | {"factor": 3.0}, 6000),
 }
 
 
@@ -154,12 +108,10 @@ PARTLY_SLOWED = {  # what chapter 5 teaches, as models have it: base, size of a 
 @pytest.mark.parametrize("name", PARTLY_SLOWED)
 @pytest.mark.slow
 def test_what_slows_some_pairs_is_named_with_its_factor_and_length(name, dtype):
-    base, head_dim, scaling = PARTLY_SLOWED[name]
-    config = transformers.LlamaConfig(
-        head_dim=head_dim, max_position_embeddings=131_072, rope_parameters={"rope_theta": base} | scaling
-    )
+    base, head_dim, scaling, before = PARTLY_SLOWED[name]
+    rope = {"rope_theta": base, "original_max_position_embeddings": before} | scaling
+    config = transformers.LlamaConfig(head_dim=head_dim, max_position_embeddings=131_072, rope_parameters=rope)
     kind = {"llama3": "llama3", "yarn": "YaRN"}[scaling["rope_type"]]
-    before = scaling["original_max_position_embeddings"]
     found = convention(theirs("Llama", config), head_dim, dtype=dtype)
     assert found.scaling == f"{kind} scaling by {scaling['factor']:g} from {before:,} positions"
     assert found.base == base and found.precision and not found.differs(Convention.from_config(config))
@@ -188,17 +140,15 @@ def test_proportional_scaling_is_pairs_that_stand_still(dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_another_scaling_than_was_asked_for_is_one_sentence(dtype):
     def turned(factor, before, **options):
-        config = configured(
-            "llama",
-            SCALINGS["yarn"] | {"factor": factor, "original_max_position_embeddings": before} | options,
-        )[1]
+        yarn = SCALINGS["yarn"] | {"factor": factor, "original_max_position_embeddings": before}
+        config = configured("Llama", yarn | options)
         return convention(theirs("Llama", config), 64, dtype=dtype), Convention.from_config(config)
 
     found, _ = turned(4.0, 4096, attention_factor=1.0)
     _, expected = turned(8.0, 2048, attention_factor=1.0)
     both = "base 500,000, YaRN scaling by {} from {} positions".format
     assert found.differs(expected) == f"{both(4, '4,096')}; expected {both(8, '2,048')}"
-    plain, _ = read("llama", dtype=dtype)
+    plain, _ = read("Llama", dtype=dtype)
     _, expected = turned(4.0, 2048)
     assert plain.differs(expected) == (
         "the scaling is missing: base 500,000 as it is, expected YaRN scaling by 4 from 2,048 positions "
@@ -229,7 +179,7 @@ def test_one_mistake_is_one_sentence(change, words):
 
 def test_what_cannot_be_read_is_not_called_the_same():
     expected = Convention.from_config(PLAIN)
-    assert "not readable" in convention(rotations.deaf(Setting(64, 64)), 64).differs(expected)
+    assert "not readable" in convention(rotations.along_heads(Setting(64, 64)), 64).differs(expected)
     assert "nothing is turned" in convention(lambda x, p: x, 64).differs(expected)
 
 

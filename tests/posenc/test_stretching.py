@@ -239,10 +239,7 @@ def test_each_method_is_that_of_transformers(head_dim, base, scale):
         assert yarn_factor(scale) == pytest.approx(factor, rel=1e-12)
     expected, _ = theirs("llama3", **size, factor=scale, low_freq_factor=1.0, high_freq_factor=4.0, **long)
     assert apart(llama3(ONE, **size, scale=scale, trained_length=4096), expected) < SAME
-    tables = {
-        "short": [1 + 0.03 * i for i in range(head_dim // 2)],
-        "long": [1 + i for i in range(head_dim // 2)],
-    }
+    tables = {"short": [1 + 0.03 * i for i in range(head_dim // 2)], "long": [1 + i for i in range(head_dim // 2)]}
     for length in (4000, 4096, 4097, 100_000):
         expected, factor = theirs(
             "longrope",

@@ -40,6 +40,7 @@ def test_every_sentence_holds_one_a_and_one_b_and_the_label_says_which_is_first(
     assert (((tokens == A).int().argmax(-1) < (tokens == B).int().argmax(-1)) == a_first.bool()).all()
     assert (tokens[..., -1] == NEUTRAL).all() and (tokens[..., :-1] != NEUTRAL).all()
     assert 0.4 < a_first.mean() < 0.6  # 600 coins: five deviations are .10
+    assert tokens.unique().tolist() == list(range(ORDER_VOCABULARY))
 
 
 def test_with_an_open_end_a_or_b_stands_last_in_a_fifth():
@@ -108,11 +109,6 @@ def test_the_loss_reads_the_last_token_and_falls_when_the_answer_is_right():
     outputs[..., -1, 0] = 5.0
     right, wrong = order_loss(outputs, torch.ones(2, 3)), order_loss(outputs, torch.zeros(2, 3))
     assert right.shape == (2,) and (right < 0.01).all() and (wrong > 4.9).all()
-
-
-def test_the_vocabulary_covers_all_tokens():
-    tokens, _ = order_batch(torch.Generator().manual_seed(0), seeds=1, batch=500)
-    assert tokens.unique().tolist() == list(range(ORDER_VOCABULARY))
 
 
 def spelled(characters):
@@ -224,6 +220,8 @@ def test_needles_that_meet_are_refused():
             needles(generator, distances, seeds=1, newest=False, length=length)
     with pytest.raises(ValueError, match="meet"):
         needles(generator, [8, 16], seeds=1, newest=True)
+    with pytest.raises(ValueError):
+        needle_accuracy(Knows(), generator, [100], newest=False, length=80)
     for distances in ([], range(20, 180, 10)):
         with pytest.raises(ValueError, match="questions: ask 1 to 15"):
             needles(generator, distances, seeds=1, newest=False)
@@ -257,11 +255,6 @@ def test_accuracy_is_the_share_of_right_answers_at_each_distance():
     assert measure(Knows(oldest=True), True).max() == 0
     near = measure(Knows(window=20), False)
     assert near[:, :2].min() == 1 and near[:, 2:].max() < 0.5
-
-
-def test_a_needle_that_does_not_fit_into_the_text_is_refused():
-    with pytest.raises(ValueError):
-        needle_accuracy(Knows(), torch.Generator(), [100], newest=False, length=80)
 
 
 def test_a_model_of_facts_reads_a_key_and_a_value_as_two_vectors():

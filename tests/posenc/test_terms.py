@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posenc import terms as module
 from posenc.attention import attention_weights, scores
 from posenc.models import SelfAttention
 from posenc.terms import FourTerms, centre, four_terms, layer_norm_parts, matrix_for, shares
@@ -62,12 +61,7 @@ def by_loops(x, e, w_query, w_key, *, query_bias, key_bias):
 def test_each_term_is_what_its_name_says():
     given_, biases = inputs()
     torch.testing.assert_close(torch.stack(four_terms(*given_, **biases)), by_loops(*given_, **biases))
-    assert FourTerms._fields == (
-        "content_content",
-        "content_position",
-        "position_content",
-        "position_position",
-    )
+    assert FourTerms._fields == ("content_content", "content_position", "position_content", "position_position")
 
 
 # ------------------------------------------------------------ what must go red
@@ -216,10 +210,6 @@ def test_what_does_not_fit_is_refused_in_words(change, message):
     arguments = {"content": x, "position": e, "w_query": w_query, "w_key": w_key} | change
     with pytest.raises(ValueError, match=message):
         four_terms(**arguments)
-
-
-def test_the_module_draws_nothing():
-    assert not {"matplotlib", "ipywidgets"} & {*vars(module)}
 
 
 def test_a_matrix_meets_any_table_of_independent_vectors_and_the_nearest_of_dependent_ones():
