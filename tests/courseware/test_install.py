@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import importlib.util
 import io
+import itertools
 import os
 import re
 import shutil
@@ -110,12 +111,6 @@ def test_what_learners_have_is_not_enough_for_developers_who_keep_what_they_have
         with (checkout.folder / name).open("a") as file:
             file.write("\n# changed\n")
         assert checkout.run("lab") == [DEVELOPS, LAB] and checkout.run("dev") == []
-
-
-def test_learners_get_no_tools_of_developers():
-    extras = PROJECT["optional-dependencies"]
-    names = {Requirement(each).name for each in [*PROJECT["dependencies"], *extras["course"], *extras["models"]]}
-    assert not names & {"nbgrader", "playwright", "pytest", "nbval", "ruff"}
 
 
 def test_the_classroom_gets_what_the_course_has_not(checkout):
@@ -228,21 +223,17 @@ def test_without_a_gpu_torch_comes_without_cuda_where_its_index_answers(
 # ------------------------------------------------------ files that must agree
 
 
-def pinned():
-    pins = re.findall(r"^([\w.-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    return {canonicalize_name(name): version for name, version in pins}
-
-
-EXTRAS = PROJECT["optional-dependencies"].values()
-REQUIREMENTS = [*PROJECT["dependencies"], *(requirement for extra in EXTRAS for requirement in extra)]
+PINS = re.findall(r"^([\w.-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+PINNED = {canonicalize_name(name): version for name, version in PINS}
+EXTRAS = PROJECT["optional-dependencies"]
+OLDEST = ".".join(map(str, install.OLDEST))
 
 
 def test_constraints_hold_a_tested_version_of_all():
-    for requirement in map(Requirement, REQUIREMENTS):
-        version = pinned()[canonicalize_name(requirement.name)]
+    for requirement in map(Requirement, [*PROJECT["dependencies"], *itertools.chain(*EXTRAS.values())]):
         assert requirement.specifier, f"{requirement.name} needs a range"
-        assert version in requirement.specifier
-        assert "+" not in version, "a local version is on one machine only"
+        assert PINNED[canonicalize_name(requirement.name)] in requirement.specifier
+    assert [version for version in PINNED.values() if "+" in version] == [], "a local version is on one machine only"
 
 
 def test_constraints_run_on_the_oldest_python():
@@ -250,20 +241,48 @@ def test_constraints_run_on_the_oldest_python():
     installed_in = [sysconfig.get_paths()["purelib"]]  # and not what setuptools brings for itself, once it is imported
     here = {canonicalize_name(each.name): each for each in importlib.metadata.distributions(path=installed_in)}
     assert "torch" in here
-    for name in pinned().keys() & here.keys():
-        assert here[name].version.partition("+")[0] == pinned()[name], name
-        needs = here[name].metadata.get("Requires-Python", "")
-        assert f"{'.'.join(map(str, install.OLDEST))}.0" in SpecifierSet(needs), name
+    for name in PINNED.keys() & here.keys():
+        assert here[name].version.partition("+")[0] == PINNED[name], name
+        assert f"{OLDEST}.0" in SpecifierSet(here[name].metadata.get("Requires-Python", "")), name
 
 
 def test_the_environment_file_is_in_step():
-    """Python and pip from conda, everything else from the two files that pip reads."""
+    """Python and pip from conda, everything else from the two files that pip reads. Learners get no other tools."""
     lines = re.findall(r"^ +- (.*)$", (ROOT / "environment.yml").read_text(), re.MULTILINE)
     channel, python, *rest = lines
     name, _, version = python.partition("=")
     assert (channel, name) == ("conda-forge", "python") and version in SpecifierSet(PROJECT["requires-python"])
     index = f"--extra-index-url {install.CPU_BUILDS}"
     assert rest == ["pip", "pip:", index, "-c constraints.txt", "-e .[course,models]"]
+    learners = {Requirement(each).name for each in PROJECT["dependencies"] + EXTRAS["course"] + EXTRAS["models"]}
+    assert not learners & {"nbgrader", "playwright", "pytest", "nbval", "ruff"}
+
+
+APT = "apt-get install -y --no-install-recommends"
+
+
+@pytest.mark.parametrize(
+    ("there", "user", "done"),
+    [
+        (["bwrap", "chromium"], 0, ["make test"]),
+        (["bwrap", "chromium-browser"], 1000, ["make test"]),
+        (["bwrap"], 0, ["apt-get update", f"{APT} chromium", "make test"]),
+        ([], 0, ["apt-get update", f"{APT} bubblewrap chromium", "make test"]),
+        (["google-chrome"], 1000, ["sudo apt-get update", f"sudo {APT} bubblewrap", "make test"]),
+    ],
+)
+def test_a_build_machine_installs_what_is_missing(tmp_path, there, user, done):
+    """In a PATH that holds nothing but stand-ins, which say how they were called."""
+    script = tmp_path / ".ci" / "run"
+    script.parent.mkdir()
+    shutil.copy(ROOT / ".ci" / "run", script)
+    programs = {name: f"echo {name} $*" for name in ("apt-get", "make", "sudo", *there)}
+    programs |= {"id": f"echo {user}", "env": 'shift; "$@"', "dirname": f'exec {shutil.which("dirname")} "$@"'}
+    for name, source in programs.items():
+        program(tmp_path / "programs" / name, source)
+    path = {"PATH": str(tmp_path / "programs")}
+    ran = subprocess.run(["/bin/sh", script], env=path, capture_output=True, text=True, check=True)
+    assert [line.replace("env DEBIAN_FRONTEND=noninteractive ", "") for line in ran.stdout.splitlines()] == done
 
 
 def test_build_machines_install_as_everybody_does():
@@ -275,28 +294,20 @@ def test_build_machines_install_as_everybody_does():
 
 
 def test_one_oldest_python():
-    oldest = ".".join(map(str, install.OLDEST))
-    assert PROJECT["requires-python"] == f">={oldest}"
-    assert f'python-version: "{oldest}"' in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert PROJECT["requires-python"] == f">={OLDEST}"
+    assert f'python-version: "{OLDEST}"' in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     for file in ("Makefile", "src/courseware/install.py"):
-        named = re.findall(r"(\d\.\d+) or newer", (ROOT / file).read_text())
-        assert {*named} == {oldest}
+        assert {*re.findall(r"(\d\.\d+) or newer", (ROOT / file).read_text())} == {OLDEST}
 
 
 # ------------------------------------------------------------------ Makefile
 
 
-def targets():
-    return re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
-
-
-def test_make_alone_lists_the_targets_and_each_can_be_made(checkout):
-    checkout.run("dev")
+def test_make_alone_lists_the_targets(checkout):
     status, printed = make(checkout.folder)
-    assert status == 0
-    assert [line.split()[1] for line in printed.splitlines()] == targets()
-    assert all(len(line.split()) > 3 for line in printed.splitlines())
-    assert [target for target in targets() if make(checkout.folder, "-n", target)[0] != 0] == []
+    assert status == 0 and all(len(line.split()) > 3 for line in printed.splitlines())
+    targets = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [line.split()[1] for line in printed.splitlines()] == targets
 
 
 def test_make_hands_its_port_and_its_python_on_and_says_when_there_is_none(checkout, tmp_path):
