@@ -8,7 +8,7 @@ from torch import Tensor
 
 from posenc.additive import binary, frequencies, integer, shift_matrix, sinusoidal
 from posenc.chapters.additive_encodings.wishes import PLACES, WIDTH, granted
-from posenc.lesson.exercises import Answer, difference, exercise, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, normal, wrong
 
 
 @exercise(
@@ -239,10 +239,8 @@ rows there are:
     well_done="one matrix gives back the token, and what it takes away is the position.",
 )
 def separate(answer: Answer) -> None:
-    n_tokens, length, width = 30, 24, 64
-    generator = torch.Generator().manual_seed(0)
-    tokens = torch.randn(n_tokens, width, generator=generator, dtype=torch.float64)
-    encodings = torch.randn(length, width, generator=generator, dtype=torch.float64)
+    length, width = 24, 64
+    tokens, encodings = normal(30, width), normal(length, width, seed=1)
     got = answer.tensor(tokens, encodings, shape=(width, width))
     near = partial(torch.allclose, atol=1e-6)
     if not near((tokens[:, None] + encodings) @ got, tokens[:, None]):
@@ -268,8 +266,8 @@ def separate(answer: Answer) -> None:
         wrong(
             "right for random encodings, inaccurate for sinusoids, whose slow waves are nearly dependent: torch.linalg.pinv takes care of that, an inverse does not"
         )
-    many = torch.randn(80, 20, generator=generator, dtype=torch.float64) @ tokens[:20]
-    rows = torch.randn(40, 12, generator=generator, dtype=torch.float64) @ encodings[:12]
+    many = normal(80, 20, seed=2) @ tokens[:20]
+    rows = normal(40, 12, seed=3) @ encodings[:12]
     got = answer.tensor(many, rows, shape=(width, width))
     if not near((many[:, None] + rows) @ got, many[:, None]):
         wrong(
@@ -287,10 +285,9 @@ def separate(answer: Answer) -> None:
     well_done="tokens of length √d and encodings of length √(d/2) can be heard together.",
 )
 def embed(answer: Answer) -> None:
-    generator = torch.Generator().manual_seed(0)
     for width, rows, length in ((16, 5, 5), (16, 3, 5), (36, 3, 5)):
-        table = torch.randn(9, width, generator=generator, dtype=torch.float64) / math.sqrt(width)
-        tokens = torch.randint(9, (rows, length), generator=generator)
+        table = normal(9, width) / math.sqrt(width)
+        tokens = torch.arange(1, 1 + rows * length).square().view(rows, length) % 9
         got = answer.tensor(table, tokens, shape=(rows, length, width))
         x = table[tokens]
         e = sinusoidal(torch.arange(length), width, dtype=table.dtype)

@@ -6,7 +6,8 @@ from functools import partial
 import torch
 
 from posenc.additive import frequencies
-from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
+from posenc.attention import causal_bias
+from posenc.lesson.exercises import Answer, difference, exercise, normal, shown, wrong
 from posenc.tasks import ASK, FACT_KEYS, FACT_VALUES, fact_batch, fact_token
 
 TURN = 2 * math.pi
@@ -21,11 +22,8 @@ TURN = 2 * math.pi
     well_done="this is the weight that nothing in training has ever put right.",
 )
 def unseen_weight(answer: Answer) -> None:
-    generator = torch.Generator().manual_seed(51)
     for length, trained in ((6, 4), (20, 7), (5, 9)):
-        scores = torch.randn(length, length, generator=generator, dtype=torch.float64)
-        hidden = torch.full_like(scores, -math.inf).triu(1)
-        weights = (scores + hidden).softmax(dim=-1)
+        weights = (normal(length, length) + causal_bias(length, length)).softmax(dim=-1)
         got = answer.tensor(weights, trained, shape=(length,))
         places = torch.arange(length)
         distance = places[:, None] - places

@@ -28,16 +28,10 @@ tensor([[0.5000, 0.5000],
     well_done="that is all of attention; everything below follows from these lines.",
 )
 def self_attention(answer: Answer) -> None:
-    generator = torch.Generator().manual_seed(11)
-    x = torch.randn(5, 6, generator=generator, dtype=torch.float64)
-    matrices = torch.randn(3, 6, 4, generator=generator, dtype=torch.float64) / math.sqrt(6)
+    x, matrices = normal(5, 6), normal(3, 6, 4, seed=1) / math.sqrt(6)
     query, key, value = x @ matrices
     result = answer.tensor(x, *matrices, shape=(5, 4))
-
-    def same(other: Tensor) -> bool:
-        return torch.allclose(result, other, atol=1e-9)
-
-    products = query @ key.mT
+    same, products = partial(torch.allclose, result, atol=1e-9), query @ key.mT
     if same(products.softmax(-1) @ value):
         wrong("the scores are not scaled: divide them by the square root of the size of a query, here √4")
     if same((products / 4).softmax(-1) @ value):
@@ -117,14 +111,10 @@ tensor([0.2500, 0.2500, 0.2500, 0.2500])""",
     well_done="the same numbers as the last row of the causal pass, for one query's work instead of T.",
 )
 def next_row(answer: Answer) -> None:
-    generator = torch.Generator().manual_seed(1)
-    x = torch.randn(8, 6, generator=generator, dtype=torch.float64)
-    w_query, w_key, w_value = torch.randn(3, 6, 4, generator=generator, dtype=torch.float64) / math.sqrt(6)
-    query, keys, values = x @ w_query, x @ w_key, x @ w_value
-    row = answer.tensor(x[-1], keys[:-1], values[:-1], w_query, w_key, w_value, shape=(4,))
-
-    def same(other: Tensor) -> bool:
-        return torch.allclose(row, other, atol=1e-9)
+    x, matrices = normal(8, 6), normal(3, 6, 4, seed=1) / math.sqrt(6)
+    query, keys, values = x @ matrices
+    row = answer.tensor(x[-1], keys[:-1], values[:-1], *matrices, shape=(4,))
+    same = partial(torch.allclose, row, atol=1e-9)
 
     def output(key: Tensor, value: Tensor) -> Tensor:
         """The row if this is taken for the new token's key and value."""

@@ -7,11 +7,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from posenc.lesson.exercises import Answer, exercise, shown, wrong
+from posenc.lesson.exercises import Answer, exercise, normal, shown, wrong
 from posenc.probe import Convention
 from posenc.rotary import to_half_split, to_interleaved
-
-# ---------------------------------------------------------------- 8.1 runs that agree
 
 
 class _Toy:
@@ -24,9 +22,7 @@ class _Toy:
     """
 
     def __init__(self, late: float = 0.0, *, only: int | None = None, constant: float = 0.0):
-        draw = torch.Generator().manual_seed(80)
-        self.tokens = 3 * torch.randn(11, 11, generator=draw, dtype=torch.float64)
-        self.place = torch.randn(11, generator=draw, dtype=torch.float64)
+        self.tokens, self.place = 3 * normal(11, 11, seed=80), normal(11, seed=81)
         self.late, self.only, self.constant = late, only, constant
 
     def whole(self, tokens: Tensor) -> Tensor:
@@ -100,9 +96,6 @@ def steps_apart(answer: Answer) -> None:
         wrong(f"it gives {got:.4g}, and the largest difference of a log-probability is {off.abs().max():.4g}")
 
 
-# ---------------------------------------------------------------- 8.4 positions of a padded batch
-
-
 @exercise(
     "A token's position is the number of real tokens before it in its own row.",
     "cumsum counts the real tokens up to and including each.",
@@ -134,9 +127,6 @@ def positions_from_mask(answer: Answer) -> None:
         if torch.equal(got, (torch.arange(real.shape[1]) - (~real).sum(dim=1, keepdim=True)).clamp(min=0)):
             wrong("padding may stand at the end, too: count the real tokens before each, not the padding of the row")
         wrong(f"for {rows} it gives {got.tolist()} and should give {wanted.tolist()}")
-
-
-# ---------------------------------------------------------------- 8.2 layout
 
 
 @exercise(
@@ -176,9 +166,6 @@ def layout_of(answer: Answer) -> None:
         )
 
 
-# ---------------------------------------------------------------- 8.3 base
-
-
 @exercise(
     "How far does the first pair turn at position 1? And the last?",
     "Pair i turns by s·base^(-2i/d) radians, and s may be any number. The ratio of two pairs does not have it.",
@@ -215,9 +202,6 @@ def base_of(answer: Answer) -> None:
         wrong(f"it gives {got:.6g} for base {base:,.0f}")
 
 
-# ---------------------------------------------------------------- 8.5 repair
-
-
 @exercise(
     "The rows of a projection's weight make the dimensions of its heads. The bias has one number a row.",
     "Queries meet keys, so both have to be reordered. Values meet neither.",
@@ -229,11 +213,10 @@ def base_of(answer: Answer) -> None:
 )
 def repaired(answer: Answer) -> None:
     heads, head_dim, width = 3, 8, 24
-    draw = torch.Generator().manual_seed(85)
     state = {}
-    for part in ("query", "key", "value"):
-        state[f"{part}.weight"] = torch.randn(heads * head_dim, width, generator=draw, dtype=torch.float64)
-        state[f"{part}.bias"] = torch.randn(heads * head_dim, generator=draw, dtype=torch.float64)
+    for seed, part in enumerate(("query", "key", "value")):
+        state[f"{part}.weight"] = normal(heads * head_dim, width, seed=seed)
+        state[f"{part}.bias"] = normal(heads * head_dim, seed=9 + seed)
     got = answer(state, heads)
     if not isinstance(got, dict) or got.keys() != state.keys():
         wrong(f"return a dict with the keys {', '.join(state)}")
@@ -260,9 +243,6 @@ def repaired(answer: Answer) -> None:
             wrong(f"{name} is not in the half-split order")
     if len(moved) < 4:
         wrong("the biases stand where they stood: a bias belongs to its row")
-
-
-# ---------------------------------------------------------------- 8.6 packing
 
 
 @exercise(

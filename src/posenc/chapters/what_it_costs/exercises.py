@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from posenc.chapters.what_it_costs.simulated import SimulatedStream
-from posenc.lesson.exercises import Answer, difference, exercise, shown, wrong
+from posenc.lesson.exercises import Answer, difference, exercise, normal, shown, wrong
 from posenc.rotary import angles, rotate
 from posenc.timing import Traffic
 
@@ -148,9 +148,7 @@ def time_kernel(answer: Answer) -> None:
 )
 def decode_step(answer: Answer) -> None:
     heads, n, d = 2, 5, 8
-    generator = torch.Generator().manual_seed(0)
-    query, key = torch.randn(2, heads, d, generator=generator, dtype=torch.float64)
-    cache = torch.randn(heads, n, d, generator=generator, dtype=torch.float64)
+    (query, key), cache = normal(2, heads, d), normal(heads, n, d, seed=1)
 
     def turned(x: Tensor, position: int) -> Tensor:
         return rotate(x[:, None], angles(torch.tensor([position]), d))
