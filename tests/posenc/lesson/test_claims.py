@@ -1,5 +1,6 @@
 """Claims: what they show, what they refuse, and that a stored line reads back as the claim it was."""
 
+import dataclasses
 import html
 import math
 import re
@@ -31,7 +32,7 @@ def shown(monkeypatch):
     objects = []
     monkeypatch.setattr(claims, "display", lambda data, raw: objects.append(data))
     monkeypatch.setattr(claims, "_claimed", [])
-    monkeypatch.delenv("POSENC_REPLICATE", raising=False)
+    monkeypatch.setenv("POSENC_REPLICATE", "0")
     return objects
 
 
@@ -58,18 +59,12 @@ def line(*args, **options):
         (2.220446e-16, {"below": 1e-12}, "✓ it is: 2.2e-16 < 1e-12"),
         (0.3, {"below": 0.2}, "✗ it is: 0.3 < 0.2"),
         (1.4142, {"between": (1, 2)}, "✓ it is: 1.41 in 1 … 2"),
-        (1, {"between": (1, 2)}, "✓ it is: 1 in 1 … 2"),
         (4, {"equals": 4}, "✓ it is: 4 = 4"),
         (3, {"equals": 4}, "✗ it is: 3 = 4"),
         (0.97, {"above": 0.95, "case": "rotary"}, "✓ it is (rotary): 0.97 > 0.95"),
-        (
-            [1, 1, 0.9994, 0.5],
-            {"above": 0.95, "in_at_least": 3},
-            "✓ it is: 1 1 0.999 0.5, 3 of 4 > 0.95 (at least 3)",
-        ),
+        ([1, 0.9994, 0.5], {"above": 0.95, "in_at_least": 2}, "✓ it is: 1 0.999 0.5, 2 of 3 > 0.95 (at least 2)"),
         ([1.0, 0.5], {"above": 0.95, "in_at_least": 2}, "✗ it is: 1 0.5, 1 of 2 > 0.95 (at least 2)"),
         ([1.0, 0.96], {"above": 0.95}, "✓ it is: 1 0.96, 2 of 2 > 0.95 (all)"),
-        ([1.0, 0.94], {"above": 0.95}, "✗ it is: 1 0.94, 1 of 2 > 0.95 (all)"),
         ([0.97], {"above": 0.95}, "✓ it is: 0.97, 1 of 1 > 0.95 (all)"),
         (math.inf, {"above": 3}, "✓ it is: inf > 3"),
         (-math.inf, {"below": 3}, "✓ it is: -inf < 3"),
@@ -84,56 +79,41 @@ def test_the_ends_of_between_are_included_and_nothing_beyond(value, held):
     assert make("it is", value, between=(1, 2)).held == held
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        0.5,
-        torch.tensor(0.5),
-        torch.tensor(0.5, dtype=torch.float64, requires_grad=True),
-        np.float64(0.5),
-        np.array(0.5),
-    ],
-)
-def test_one_number_may_come_in_any_kind(value):
-    assert line("it is", value, below=1) == "✓ it is: 0.5 < 1"
+HALF = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [[0.5, 2], (0.5, 2), torch.tensor([0.5, 2]), np.array([0.5, 2]), [torch.tensor(0.5), np.float64(2)]],
-)
-def test_one_number_per_seed_may_come_in_any_kind(value):
-    assert line("it is", value, below=1) == "✗ it is: 0.5 2, 1 of 2 < 1 (all)"
+def test_numbers_may_come_in_any_kind():
+    for one in (0.5, HALF, HALF.float(), np.float64(0.5), np.array(0.5)):
+        assert line("it is", one, below=1) == "✓ it is: 0.5 < 1"
+    for several in ([0.5, 2], (0.5, 2), torch.tensor([0.5, 2]), np.array([0.5, 2]), [HALF, np.float64(2)]):
+        assert line("it is", several, below=1) == "✗ it is: 0.5 2, 1 of 2 < 1 (all)"
 
 
-@pytest.mark.parametrize(
-    ("value", "bounds", "digits"),
-    [
-        (0.9994, (), "0.999"),
-        (0.99996, (), "0.99996"),
-        (0.99999999, (), "1"),
-        (2.220446e-16, (), "2.2e-16"),
-        (1.0, (), "1"),
-        (0.0, (), "0"),
-        (42.371, (), "42.4"),
-        (99.97, (), "99.97"),
-        (1234.5678, (), "1235"),
-        (1.2345e8, (), "1.2e8"),
-        (0.00123456, (), "0.00123"),
-        (0.000123456, (), "1.2e-4"),
-        (-0.2913, (), "-0.291"),
-        (2048, (), "2048"),
-        (12345678, (), "12345678"),
-        (0.9501, (0.95,), "0.9501"),
-        (0.94999999, (0.95,), "0.94999999"),
-        (1e-12 * 1.001, (1e-12,), "1.001e-12"),
-        (0.99999999, (1,), "0.99999999"),
-        (1.9999, (1, 2), "1.9999"),
-        (0.12345, (0.12345,), "0.12345"),
-    ],
-)
-def test_a_number_has_as_few_digits_as_tell_it(value, bounds, digits):
-    assert number(value, *bounds) == digits
+DIGITS = {
+    "0.999": (0.9994,),
+    "0.99996": (0.99996,),
+    "1": (0.99999999,),
+    "2.2e-16": (2.220446e-16,),
+    "0": (0.0,),
+    "42.4": (42.371,),
+    "99.97": (99.97,),
+    "1235": (1234.5678,),
+    "1.2e8": (1.2345e8,),
+    "0.00123": (0.00123456,),
+    "1.2e-4": (0.000123456,),
+    "-0.291": (-0.2913,),
+    "12345678": (12345678,),
+    "0.9501": (0.9501, 0.95),
+    "0.94999999": (0.94999999, 0.95),
+    "1.001e-12": (1e-12 * 1.001, 1e-12),
+    "1.9999": (1.9999, 1, 2),
+    "0.12345": (0.12345, 0.12345),
+}
+
+
+@pytest.mark.parametrize("digits", DIGITS)
+def test_a_number_has_as_few_digits_as_tell_it_and_its_bounds(digits):
+    assert number(*DIGITS[digits]) == digits
 
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -145,34 +125,20 @@ def test_the_digits_never_contradict_the_bound(value, bound):
     assert (read < bound, read > bound) == (value < bound, value > bound)
 
 
-@given(
-    st.lists(FINITE | st.integers(), min_size=1, max_size=9),
-    FINITE,
-    st.sampled_from(["below", "above", "equals"]),
-)
+@given(st.lists(FINITE | st.integers(), min_size=1, max_size=9), FINITE, st.sampled_from(["below", "above", "equals"]))
 def test_a_line_reads_back_as_its_claim(values, bound, relation):
     at_least = len(values) // 2 or None
     made = make("it (is): 3 < 4", values, **{relation: bound}, in_at_least=at_least, case="a (b): 2")
     read = parse(str(made))
-    assert (read.sentence, read.case) == ("it (is): 3 < 4", "a (b): 2")
-    assert (read.relation, read.bound, read.at_least, read.held) == (
-        made.relation,
-        made.bound,
-        at_least,
-        made.held,
-    )
+    assert dataclasses.replace(read, values=made.values) == made and read.held == made.held
     assert read.values == pytest.approx(made.values, rel=0.06)
 
 
-def test_a_single_value_and_two_ends_read_back():
-    read = parse(str(make("it is", 1.23456, between=(1, 2.5))))
-    assert (read.values, read.bound, read.several, read.case, read.held) == (
-        (1.23,),
-        (1, 2.5),
-        False,
-        "",
-        True,
-    )
+def test_a_single_value_and_two_ends_read_back_and_digits_as_they_stand():
+    assert parse(str(make("it is", 1.23456, between=(1, 2.5)))) == make("it is", 1.23, between=(1, 2.5))
+    made = str(make("it is", [19.4, 20.047], below=60))
+    assert "19.4 20.05, 2 of 2" in made
+    assert parse(made) == make("it is", [19.4, 20.05], below=60)
 
 
 @pytest.mark.parametrize("text", ["", "✓ rotate", "✓ it is: 0.5 < 1", "○ rotate: not attempted yet", "Figure: a"])
@@ -180,17 +146,13 @@ def test_other_lines_are_no_claims(text):
     assert parse(text) is None
 
 
-def test_digits_are_read_as_they_stand():
-    made = make("it is", [19.4, 20.047], below=60)
-    assert "19.4 20.05, 2 of 2" in str(made)
-    assert parse(str(made)).values == (19.4, 20.05)
-
-
-def test_a_line_whose_sign_was_changed_is_refused():
+@pytest.mark.parametrize(
+    "value, before, after",
+    [(0.5, "✓", "✗"), ([0.5, 2], "1 of 2", "2 of 2")],
+)
+def test_a_line_whose_sign_or_count_was_changed_is_refused(value, before, after):
     with pytest.raises(ValueError, match="does not say what its numbers do"):
-        parse(str(make("it is", 0.5, below=1)).replace("✓", "✗"))
-    with pytest.raises(ValueError, match="does not say what its numbers do"):
-        parse(str(make("it is", [0.5, 2], below=1)).replace("1 of 2", "2 of 2"))
+        parse(str(make("it is", value, below=1)).replace(before, after))
 
 
 # ------------------------------------------------------- lines and a table
@@ -207,12 +169,11 @@ def words(made):
     return html.unescape(re.sub(r"<[^>]*>|\s", "", bundle(made)["text/html"]))
 
 
-def test_one_or_two_claims_are_lines_that_say_the_same_and_escape():
-    for made in (SEEDS[:1], SEEDS[:2]):
-        plain = re.sub("[\u2060\u2063]", "", bundle(made)["text/plain"])
-        assert words(made) == re.sub(r"\s", "", plain)
-        assert "<details" not in bundle(made)["text/html"]
-    assert '<b class="measured">0.5</b>' in bundle(SEEDS[1:2])["text/html"]
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_or_two_claims_are_lines_that_say_the_same_and_escape(count):
+    shown = bundle(SEEDS[:count])
+    assert words(SEEDS[:count]) == re.sub(r"\s|[\u2060\u2063]", "", shown["text/plain"])
+    assert "<details" not in shown["text/html"] and shown["text/html"].count('<b class="measured">') == count
 
 
 def test_three_claims_are_a_folded_table_with_the_cases_below_their_sentence():
@@ -235,17 +196,12 @@ def test_a_table_is_open_where_one_claim_fails():
 
 def test_the_text_has_all_claims_in_their_order_and_reads_back():
     lines = bundle(SEEDS)["text/plain"].split("\n")
-    assert lines == [str(made) for made in SEEDS]
-    assert [(made.sentence, made.case) for made in map(parse, lines)] == [
-        ("a < b & c", "<x>"),
-        ("alone", ""),
-        ("a < b & c", "y"),
-    ]
+    assert lines == [str(made) for made in SEEDS] and [*map(parse, lines)] == SEEDS
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_what_is_copied_from_the_page_brings_no_invisible_characters(count):
-    assert all(character.isprintable() for character in words(SEEDS[:count]))
+    assert words(SEEDS[:count]).isprintable()
 
 
 def test_sign_and_words_tell_apart_what_the_colour_does():
@@ -276,18 +232,14 @@ def test_one_pattern_masks_what_was_measured_and_nothing_else(kind, more):
     ("value", "options", "kind", "message"),
     [
         (math.nan, {"below": 1}, ValueError, "value is nan"),
-        (torch.tensor([1, math.nan]), {"below": 1}, ValueError, "value is nan"),
         (torch.tensor([]), {"below": 1}, ValueError, "value is empty"),
-        ([], {"below": 1}, ValueError, "value is empty"),
         (torch.zeros(2, 2), {"below": 1}, TypeError, "more than one dimension"),
         (torch.zeros(100), {"below": 1}, ValueError, "100 values are too many"),
         (True, {"equals": 1}, TypeError, "value is True: measure or count"),
-        (torch.tensor(True), {"equals": 1}, TypeError, "value is True"),
         ([1.0, False], {"below": 2}, TypeError, "value is False"),
         (np.bool_(True), {"equals": 1}, TypeError, "value is True"),
         ("3", {"below": 4}, TypeError, "value is a str, not a number"),
         (None, {"below": 4}, TypeError, "value is a NoneType, not a number"),
-        (1j, {"below": 4}, TypeError, "value is a complex"),
         ({"a": 1}, {"below": 4}, TypeError, "value is a dict"),
         (1, {}, ValueError, "one bound of below, above, between, equals, not none"),
         (1, {"below": 2, "above": 0}, ValueError, "not below and above"),
@@ -309,11 +261,9 @@ def test_what_is_no_measurement_is_refused(value, options, kind, message):
         claim("it is", value, **options)
 
 
-@pytest.mark.parametrize(
-    ("sentence", "kind"), [("", ValueError), ("a\nb", ValueError), (f"a{MARK}", ValueError), (3, TypeError)]
-)
-def test_what_is_no_sentence_is_refused(sentence, kind):
-    with pytest.raises(kind, match="sentence"):
+@pytest.mark.parametrize("sentence", ["", "a\nb", f"a{MARK}", 3])
+def test_what_is_no_sentence_is_refused(sentence):
+    with pytest.raises(TypeError if sentence == 3 else ValueError, match="sentence"):
         claim(sentence, 1, below=2)
 
 
@@ -323,36 +273,34 @@ def test_what_is_no_sentence_is_refused(sentence, kind):
 FAILS = "claim('it is', 3, below=2, case='here')"
 
 
+SO, FAILED = make("so", 1, below=2), make("it is", 3, below=2, case="here")
+
+
 def test_a_cell_shows_its_claims_once_when_it_ends(shown, cell):
-    assert cell("claim('it is', 1, below=2)\nclaim('so', [1, 1], below=2)") is None
-    assert shown == [bundle([make("it is", 1, below=2), make("so", [1, 1], below=2)])]
+    assert cell("claim('it is', 1, below=2)\nclaim('so', 1, below=2)") is None
+    assert shown == [bundle([make("it is", 1, below=2), SO])]
     cell("1 + 1")
-    cell("claim('again', 1, below=2)")
-    assert shown[1:] == [bundle([make("again", 1, below=2)])]
+    cell("claim('so', 1, below=2)")
+    assert shown[1:] == [bundle([SO])]
 
 
 def test_a_claim_that_does_not_hold_is_shown_with_those_before_it_and_raised(shown, cell):
     error = cell(f"claim('so', 1, below=2)\n{FAILS}\nclaim('not reached', 1, below=2)")
     assert isinstance(error, AssertionError) and str(error) == "✗ it is (here): 3 < 2"
-    assert shown == [bundle([make("so", 1, below=2), make("it is", 3, below=2, case="here")])]
+    assert shown == [bundle([SO, FAILED])]
 
 
 def test_what_was_claimed_before_another_error_is_shown(shown, cell):
     assert isinstance(cell("claim('so', 1, below=2)\n1 / 0"), ZeroDivisionError)
-    assert shown == [bundle([make("so", 1, below=2)])]
+    assert shown == [bundle([SO])]
 
 
-@pytest.mark.parametrize(("name", "value"), [("SEED", 3), ("PACE", 0.5), ("STEPS", 2.0)])
-def test_where_the_reader_changed_a_parameter_it_is_shown_and_no_more(shown, cell, name, value):
-    assert cell(f"{name} = {value}\n{FAILS}") is None
-    assert shown == [bundle([make("it is", 3, below=2, case="here")])]
-    assert isinstance(cell(f"{name} = {claims.DEFAULTS[name]}\n{FAILS}"), AssertionError)
-
-
-def test_under_replication_it_is_shown_and_no_more(shown, cell, monkeypatch):
-    monkeypatch.setenv("POSENC_REPLICATE", "1")
-    assert cell(FAILS) is None
-    assert shown == [bundle([make("it is", 3, below=2, case="here")])]
+@pytest.mark.parametrize("change", ["SEED = 3", "PACE = 0.5", "STEPS = 2.0", "import os; os.environ['{}'] = '1'"])
+def test_where_a_parameter_was_changed_or_under_replication_it_is_shown_and_no_more(shown, cell, change, monkeypatch):
+    assert cell(f"{change.format('POSENC_REPLICATE')}\n{FAILS}") is None
+    assert shown == [bundle([FAILED])]
+    monkeypatch.setenv("POSENC_REPLICATE", "0")
+    assert isinstance(cell(f"SEED, PACE, STEPS = {SEED}, {PACE}, {STEPS}\n{FAILS}"), AssertionError)
 
 
 def test_without_a_kernel_each_line_is_printed_at_once(shown, capsys):

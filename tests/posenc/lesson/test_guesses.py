@@ -25,9 +25,11 @@ def shown(monkeypatch):
     return objects
 
 
-def answered(guess, *measured, **options):
-    guess.compare(*measured, **options)
-    return guess._lines[-1]
+def answered(*measured, options=OPTIONS, several=False, **since):
+    """A question, and the line that answers it."""
+    guess = predict("Which?", options, several)
+    guess.compare(*measured, **since)
+    return guess, guess._lines[-1]
 
 
 def words(page):
@@ -55,108 +57,91 @@ def test_with_a_kernel_nobody_is_told_to_run_the_cell():
 
 
 def test_the_comparison_follows_the_choice():
-    guess = predict("Which stay?", OPTIONS)
-    line = answered(guess, "the mean")
+    guess, line = answered("the mean")
     guess.buttons[0].value = True
-    assert repr(line) == "Which stay?\nYou said: the last token's. Measured: the mean."
+    assert repr(line) == "Which?\nYou said: the last token's. Measured: the mean."
     assert "You said: the last token's. " in html.unescape(line.view.value)
     guess.buttons[1].value = True
     assert guess.chosen == ("the mean",)
-    assert [button.description for button in guess.buttons] == [
-        "○ the last token's",
-        "● the mean",
-        "○ all of them",
-    ]
-    assert repr(line) == "Which stay?\nYou said: the mean. Measured: the mean."
+    assert [button.description for button in guess.buttons] == ["○ the last token's", "● the mean", "○ all of them"]
+    assert repr(line) == "Which?\nYou said: the mean. Measured: the mean."
     guess.buttons[1].value = False
-    assert repr(line) == "Which stay?\nMeasured: the mean."
+    assert repr(line) == "Which?\nMeasured: the mean."
 
 
-def test_a_wrong_option_that_was_chosen_gets_its_reason_and_no_other_does():
-    guess = predict("Which stay?", OPTIONS)
-    line = answered(guess, "the mean", since=SINCE)
+def test_wrong_options_that_were_chosen_get_their_reasons_and_no_other_does():
+    guess, line = answered("the mean", since=SINCE)
     guess.buttons[0].value = True
     assert repr(line).splitlines()[2:] == ["the last token's: a < b & c"]
     assert words(line.view.value) == re.sub(r"\s", "", repr(line))
     guess.buttons[1].value = True
     assert len(repr(line).splitlines()) == 2
-
-
-def test_several_wrong_options_get_a_reason_each():
-    guess = predict("Which stay?", OPTIONS, several=True)
-    line = answered(guess, "the mean", since=SINCE)
+    guess, line = answered("the mean", since=SINCE, several=True)
     for button in guess.buttons:
         button.value = True
     assert repr(line).splitlines()[2:] == ["the last token's: a < b & c", "all of them: the mean stays"]
 
 
-def test_the_reasons_are_stored_for_a_web_page_and_show_nowhere(shown):
-    predict("Which stay?", OPTIONS).compare("the mean", since=SINCE)
-    page = shown[1]._repr_mimebundle_()["text/html"]
+def test_the_reasons_are_stored_for_a_web_page_and_show_nowhere():
+    _, line = answered("the mean", since=SINCE)
+    page = line._repr_mimebundle_()["text/html"]
     assert json.loads(html.unescape(re.search('data-since="(.*?)"', page)[1])) == SINCE
-    assert "the mean stays" not in words(page).replace(" ", "")
+    assert "themeanstays" not in words(page)
 
 
 def test_several_may_be_chosen_and_stand_in_the_order_of_the_options():
-    guess = predict("Which stay?", OPTIONS, several=True)
-    line = answered(guess, "the mean", "the last token's")
+    guess, line = answered("the mean", "the last token's", several=True)
     guess.buttons[2].value = guess.buttons[0].value = True
     said = "You said: the last token's, all of them. Measured: the last token's, the mean."
-    assert repr(line) == f"Which stay?\n{said}"
+    assert repr(line) == f"Which?\n{said}"
     assert guess.buttons[0].description.startswith("☑")
 
 
 def test_asked_again_the_question_keeps_its_choice_and_its_comparison():
-    guess = predict("Which stay?", OPTIONS)
-    line = answered(guess, "the mean")
+    guess, line = answered("the mean")
     guess.buttons[0].value = True
-    again = predict("Which stay?", list(OPTIONS))
+    again = predict("Which?", list(OPTIONS))
     assert again.chosen == ("the last token's",)
     again.buttons[2].value = True
-    assert repr(line) == "Which stay?\nYou said: all of them. Measured: the mean."
+    assert repr(line) == "Which?\nYou said: all of them. Measured: the mean."
     assert predict("Another?", OPTIONS).chosen == ()
 
 
 def test_options_with_commas_are_told_apart():
-    guess = predict("Which?", ["one, two", "three."], several=True)
-    assert repr(answered(guess, "three.", "one, two")) == "Which?\nMeasured: one, two; three."
+    _, line = answered("three.", "one, two", options=["one, two", "three."], several=True)
+    assert repr(line) == "Which?\nMeasured: one, two; three."
 
 
 @pytest.mark.parametrize(
-    ("measured", "since", "message"),
+    ("measured", "since", "kind", "message"),
     [
-        (("the maen",), {}, "'the maen' is none of the options"),
-        ((), {}, "nothing was measured"),
-        (("the mean",), {"the maen": "so"}, "'the maen' is none of the options"),
-        (("the mean",), {"the mean": "so"}, "'the mean' was measured"),
-        (("the mean",), {"all of them": "so\nso"}, "one line"),
+        (["the maen"], {}, ValueError, "'the maen' is none of the options"),
+        ([], {}, ValueError, "nothing was measured"),
+        (["the mean"], {"the maen": "so"}, ValueError, "'the maen' is none of the options"),
+        (["the mean"], {"the mean": "so"}, ValueError, "'the mean' was measured"),
+        (["the mean"], {"all of them": "so\nso"}, ValueError, "one line"),
+        (["the mean"], {"all of them": 3}, TypeError, "reason"),
     ],
 )
-def test_what_is_measured_or_explained_is_one_of_the_options(measured, since, message):
-    guess = predict("Which stay?", OPTIONS)
-    with pytest.raises(ValueError, match=message):
-        guess.compare(*measured, since=since)
-
-
-def test_a_reason_is_a_text():
-    with pytest.raises(TypeError, match="reason"):
-        predict("Which stay?", OPTIONS).compare("the mean", since={"all of them": 3})
+def test_what_is_measured_is_one_of_the_options_and_a_reason_is_a_line(measured, since, kind, message):
+    with pytest.raises(kind, match=message):
+        predict("Which stay?", OPTIONS).compare(*measured, since=since)
 
 
 @pytest.mark.parametrize(
-    ("question", "options", "kind"),
+    ("question", "options", "kind", "message"),
     [
-        ("", OPTIONS, ValueError),
-        ("a\nb", OPTIONS, ValueError),
-        ("a", ["b"], ValueError),
-        ("a", ["b", "b"], ValueError),
-        ("a", ["b", ""], ValueError),
-        ("a", "bc", TypeError),
-        ("a", [1, 2], TypeError),
+        ("", OPTIONS, ValueError, "is empty"),
+        ("a\nb", OPTIONS, ValueError, "the question must be one line"),
+        ("a", ["b"], ValueError, "two different options"),
+        ("a", ["b", "b"], ValueError, "two different options"),
+        ("a", ["b", ""], ValueError, "is empty"),
+        ("a", "bc", TypeError, "options is a text"),
+        ("a", [1, 2], TypeError, "the option is an int"),
     ],
 )
-def test_what_is_no_question_is_refused(question, options, kind):
-    with pytest.raises(kind):
+def test_what_is_no_question_is_refused(question, options, kind, message):
+    with pytest.raises(kind, match=message):
         predict(question, options)
 
 
