@@ -2,8 +2,8 @@
 
 A figure that can be made without data has its picture in the chapter's notebook, as it starts, and is compared with
 it pixel by pixel, through the palette that stored pictures get. One that shows measured data is made from made-up
-data by a function of its name in made_up.py, in the folder of the chapter's tests, and compared with the picture of
-its name beside that. After a change that is meant, look at the new pictures and keep them: `make pictures`.
+data by a function of its name in the tests of the chapter's figures, and compared with the picture of its name beside
+them. After a change that is meant, look at the new pictures and keep them: `make pictures`.
 """
 
 import functools
@@ -42,14 +42,13 @@ NEEDING = FIGURES.keys() - figure_functions()
 @functools.cache
 def made_up(chapter: str) -> dict:
     """What makes the chapter's figures from made-up data, by the figure's name."""
-    path = HERE / chapter / "made_up.py"
-    return vars(load(path)) if path.exists() else {}
+    return vars(load(HERE / chapter / "test_figures.py"))
 
 
 def make(name: str) -> Live:
     chapter, _, function = name.partition(".")
     if function not in made_up(chapter) and name in NEEDING:
-        pytest.fail(f"it needs data: let {function}() in {chapter}/made_up.py make it from made-up data", False)
+        pytest.fail(f"it needs data: let {function}() in {chapter}/test_figures.py make it from made-up data", False)
     return made_up(chapter).get(function, FIGURES[name])()
 
 

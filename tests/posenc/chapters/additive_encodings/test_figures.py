@@ -9,8 +9,20 @@ from posenc.additive import binary, shift_matrix, sinusoidal
 from posenc.chapters.additive_encodings import figures
 
 
-def heights(bars):
-    return [segment[1][1] for segment in bars.get_segments()]
+def amplitude_map():
+    live = figures.amplitude_map()
+    shares = {(rate, a): torch.tensor([rate / 4, a / 40]) for rate in figures.RATES for a in figures.AMPLITUDES}
+    figures.show_shares(live, shares)
+    return live
+
+
+def heights(live, name):
+    return [segment[1][1] for segment in live.artists[name].get_segments()]
+
+
+def points(live, name):
+    """Where a line goes: (x, y) of each of its points."""
+    return torch.stack([torch.as_tensor(axis, dtype=torch.float64) for axis in live.artists[name].get_data()], 1)
 
 
 @pytest.mark.parametrize("position", [0, 40])
@@ -18,8 +30,8 @@ def test_the_bars_of_the_sum_are_those_of_word_and_place(position):
     live = figures.word_at_a_place()
     live.set(position=position)
     code = sinusoidal(torch.tensor(position), 8).tolist()
-    assert heights(live.artists["added"]) == pytest.approx(code)
-    word = [s - c for s, c in zip(heights(live.artists["sum"]), code)]
+    assert heights(live, "added") == pytest.approx(code)
+    word = [s - c for s, c in zip(heights(live, "sum"), code)]
     assert word == pytest.approx([0.9, -1.4, 0.3, 1.8, -0.6, -1.1, 1.2, 0.5], abs=1e-6)
     assert [live.artists[f"number {j}"].get_text() for j in (0, 7)] == [f"{code[0]:.2f}", f"{code[7]:.2f}"]
 
@@ -27,11 +39,11 @@ def test_the_bars_of_the_sum_are_those_of_word_and_place(position):
 def test_the_mean_takes_off_what_is_the_same_everywhere():
     live = figures.count_and_norm()
     live.set(position=7)
-    assert heights(live.artists["sum"]) == [8, 5, 11] and live.artists["mean in words"].get_text() == "mean 8"
-    assert heights(live.artists["minus its mean"]) == [0, -3, 3]
+    assert heights(live, "sum") == [8, 5, 11] and live.artists["mean in words"].get_text() == "mean 8"
+    assert heights(live, "minus its mean") == [0, -3, 3]
     live.set(where="the first alone")
-    assert heights(live.artists["sum"]) == [8, -2, 4]
-    assert heights(live.artists["minus its mean"]) == pytest.approx([14 / 3, -16 / 3, 2 / 3], abs=1e-6)
+    assert heights(live, "sum") == [8, -2, 4]
+    assert heights(live, "minus its mean") == pytest.approx([14 / 3, -16 / 3, 2 / 3], abs=1e-6)
 
 
 def steps_of(live):
@@ -43,25 +55,21 @@ def test_with_corners_the_waves_are_the_binary_digits():
     live.png()
     digits = binary(torch.arange(16), 4)
     for j, name in enumerate(("1s", "2s", "4s", "8s")):
-        values, places = live.artists[f"{name}, dots"].get_data()
-        assert torch.as_tensor(values).tolist() == pytest.approx(digits[:, j].tolist(), abs=1e-6)
-        assert torch.as_tensor(places).tolist() == [*range(16)]
+        drawn = points(live, f"{name}, dots")
+        torch.testing.assert_close(drawn, torch.stack([digits[:, j], torch.arange(16)], 1).double())
     assert steps_of(live) == pytest.approx((digits[1:] - digits[:-1]).norm(dim=-1).tolist(), abs=1e-6)
 
 
 def test_without_corners_the_waves_are_sines_and_with_cosines_the_steps_are_level():
     live = figures.corners()
     live.set(filed=100)
-    along, places = live.artists["4s"].get_data()
-    assert torch.as_tensor(along).tolist() == pytest.approx(
-        [0.5 - math.sin(2 * math.pi * (p + 0.5) / 8) / 2 for p in places.tolist()], abs=1e-5
-    )
+    along, places = points(live, "4s").T
+    torch.testing.assert_close(along, 0.5 - (2 * math.pi * (places + 0.5) / 8).sin() / 2, rtol=0, atol=1e-5)
     assert max(steps_of(live)) - min(steps_of(live)) > 0.2
     assert live.artists["readout"].get_text() == "from 1.04 to 1.30"
     live.set(cosines=True)
-    assert max(steps_of(live)) - min(steps_of(live)) < 1e-5
     level = math.sqrt(sum(math.sin(math.pi / period) ** 2 for period in (2, 4, 8, 16)))
-    assert steps_of(live)[0] == pytest.approx(level, abs=1e-5)
+    assert steps_of(live) == pytest.approx([level] * 15, abs=1e-5)
 
 
 def test_the_framed_position_is_drawn_below_and_its_step_above():
@@ -79,11 +87,8 @@ def test_the_hand_draws_its_waves():
     live = figures.clock_and_waves()
     live.set(pair=3, power=2.0, position=25)
     sine, cosine = sinusoidal(torch.tensor(25), 32, base=100.0)[6:8].tolist()
-    assert live.artists["hand"].get_xdata()[1] == cosine and live.artists["hand"].get_ydata()[1] == sine
-    x, y = (torch.as_tensor(values) for values in live.artists["sine"].get_data())
-    assert (x[-1].item(), y[-1].item()) == pytest.approx((25, sine), abs=1e-5)
-    x, y = (torch.as_tensor(values) for values in live.artists["cosine"].get_data())
-    assert (x[-1].item(), y[-1].item()) == pytest.approx((cosine, 25), abs=1e-5)
+    for name, tip in (("hand", (cosine, sine)), ("sine", (25, sine)), ("cosine", (cosine, 25))):
+        assert points(live, name)[-1].tolist() == pytest.approx(tip, abs=1e-5)
     wavelength = 2 * math.pi * 100 ** (6 / 32)
     assert live.artists["chosen"].get_ydata()[0] == pytest.approx(wavelength)
     assert live.artists["once round"].get_text() == f"pair 3: once round in {wavelength:.1f} positions"
@@ -95,19 +100,14 @@ def test_the_dashed_lines_lead_from_the_tip_to_the_waves():
     live.png()
 
     def on_page(name):
-        artist = live.artists[name]
-        x, y = artist.get_data()
-        pixels = artist.axes.transData.transform((float(x[-1]), float(y[-1])))
+        pixels = live.artists[name].axes.transData.transform(points(live, name)[-1])
         return live.figure.transFigure.inverted().transform(pixels)
 
-    for name in ("sine", "cosine"):
-        x, y = live.artists[f"to the {name}"].get_data()
-        assert (x[0], y[0]) == pytest.approx(on_page("hand"), abs=1e-6)
-        assert (x[1], y[1]) == pytest.approx(on_page(name), abs=1e-6)
-    x, y = live.artists["to the sine"].get_data()
-    assert y[0] == pytest.approx(y[1])  # level
-    x, y = live.artists["to the cosine"].get_data()
-    assert x[0] == pytest.approx(x[1])  # plumb
+    for name, level in (("sine", 1), ("cosine", 0)):  # the one is level, the other plumb
+        start, end = points(live, f"to the {name}").tolist()
+        assert start == pytest.approx(on_page("hand"), abs=1e-6)
+        assert end == pytest.approx(on_page(name), abs=1e-6)
+        assert start[level] == pytest.approx(end[level])
 
 
 def test_every_hand_ends_where_the_matrix_sends_it():
@@ -118,8 +118,9 @@ def test_every_hand_ends_where_the_matrix_sends_it():
     before, after = sinusoidal(torch.tensor([20, 11]), 8, base=100.0)
     for pair in range(4):
         for name, code in (("before", before), ("after", after)):
-            (_, cosine), (_, sine) = live.artists[f"{name} {pair}"].get_data()
-            assert (sine, cosine) == pytest.approx(code[2 * pair : 2 * pair + 2].tolist(), abs=1e-5)
+            assert points(live, f"{name} {pair}")[1].flip(0).tolist() == pytest.approx(
+                code[2 * pair : 2 * pair + 2].tolist(), abs=1e-5
+            )
     assert live.artists["S[2, 3]"].get_text().replace("−", "-") == f"{matrix[2, 3]:.2f}"
     live.set(position=33)  # what moves is the hands, not S
     assert torch.equal(torch.as_tensor(live.artists["matrix"].get_array()).reshape(8, 8), matrix)

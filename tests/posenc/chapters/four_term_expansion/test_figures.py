@@ -14,8 +14,47 @@ from posenc.terms import FourTerms, four_terms, matrix_for
 from posenc.text import ROOM, word_vectors
 
 
+def missed():
+    shares = torch.tensor([[0.6, 0.1, 0.2, 0.1], [0.5, 0.2, 0.1, 0.2]])
+    removed = {term: torch.tensor([0.1, 0.3]) * n for n, term in enumerate([*figures.NAMES, "both mixed"])}
+    less = {term: values / 2 for term, values in removed.items()}
+    return figures.missed({"a": shares, "b": 1 - shares}, {"a": shares / 2, "b": shares}, {"a": removed, "b": less})
+
+
+def wanted_by_places():
+    own = torch.linspace(-2, 2, 10).sin() + torch.linspace(-0.5, 1, 400).view(2, 2, 10, 10).square()
+    return figures.wanted_by_places(own, "to be, or\n")
+
+
+def position_maps():
+    before = torch.linspace(-2, 2, 400).view(2, 2, 10, 10)
+    return figures.position_maps({"a": before, "b": before.mT}, {"a": before / 2, "b": -before})
+
+
+STEPS, WAYS = (0, 500, 1500), ("a", "another way")
+DOTS = torch.linspace(0, 1, 36).view(2, 3, 2, 3)  # ways, steps, seeds, places
+WITHIN, SMALLEST = ({way: dict(zip(STEPS, most * dots)) for way, dots in zip(WAYS, DOTS)} for most in (0.7, 90))
+
+
+def subspaces():
+    sizes = {
+        way: {step: torch.tensor([25 + n, 5 + step // 100]).expand(2, 3, 2) for step in STEPS}
+        for n, way in enumerate(WAYS)
+    }
+    return figures.subspaces(WITHIN, SMALLEST, sizes)
+
+
 def panel(live, name, length):
     return torch.tensor(live.artists[name].get_array())[:length, :length]
+
+
+def numbers(live, name):
+    return torch.stack([torch.as_tensor(axis, dtype=torch.float64) for axis in live.artists[name].get_data()])
+
+
+def level(scores):
+    """Scores as a softmax sees them."""
+    return scores - scores.mean(-1, keepdim=True)
 
 
 def test_the_panels_are_the_terms_and_their_sum():
@@ -27,9 +66,9 @@ def test_the_panels_are_the_terms_and_their_sum():
         content = 10**power * word_vectors(["to", "be", "or", "not", "to", "be"], WIDTH)
         position = sinusoidal(torch.arange(6), WIDTH, dtype=content.dtype)
         for name, term in four_terms(content, position, w_query, w_key)._asdict().items():
-            torch.testing.assert_close(panel(live, name, 6), term - term.mean(-1, keepdim=True))
+            torch.testing.assert_close(panel(live, name, 6), level(term))
         score = (content + position) @ w_query.T @ w_key @ (content + position).T / math.sqrt(HEAD)
-        torch.testing.assert_close(panel(live, "sum", 6), score - score.mean(-1, keepdim=True))
+        torch.testing.assert_close(panel(live, "sum", 6), level(score))
         torch.testing.assert_close(panel(live, "weights", 6), score.softmax(-1))
 
 
@@ -84,10 +123,6 @@ def test_the_histogram_counts_all_pairs_and_its_spread_is_that_of_cosines():
         assert curve.max().item() == pytest.approx(values.max(), rel=0.3)
 
 
-def numbers(live, name):
-    return torch.stack([torch.as_tensor(axis, dtype=torch.float64) for axis in live.artists[name].get_data()])
-
-
 def test_what_an_angle_costs_is_1_over_sine_and_its_square():
     live = figures.angle_cost()
     live.set(noise=1.0)
@@ -133,29 +168,19 @@ def test_the_content_is_read_along_the_positions_direction():
         assert read.mean() == pytest.approx(1, abs=0.15)
 
 
-def made_up(seeds=3, steps=(0, 500)):
-    generator = torch.Generator().manual_seed(0)
-    ways = ("one", "another")
-    within = {way: {step: torch.rand(seeds, 3, generator=generator) * 0.7 for step in steps} for way in ways}
-    smallest = {way: {step: torch.rand(seeds, 3, generator=generator) * 90 for step in steps} for way in ways}
-    sizes = {way: {step: torch.tensor([20, 5 + step // 100]).expand(seeds, 3, 2) for step in steps} for way in ways}
-    return within, smallest, sizes
-
-
 def test_the_subspaces_of_the_chosen_step_stand_beside_random_ones():
-    within, smallest, sizes = made_up()
-    live = figures.subspaces(within, smallest, sizes)
+    live = subspaces()
     for step, positions in ((500, 10), (0, 5)):
         live.set(step=step)
         for place, title in enumerate(("at the embedding", "behind layer 0", "behind layer 1")):
-            for name, values in (("within", within), ("smallest", smallest)):
-                expected = torch.cat([values[way][step][:, place] for way in values])
+            for name, values in (("within", WITHIN), ("smallest", SMALLEST)):
+                expected = torch.cat([values[way][step][:, place] for way in WAYS])
                 torch.testing.assert_close(numbers(live, f"{name}, {title}")[1], expected.double())
-            assert set(numbers(live, f"contents, {title}")[1].tolist()) == {20}
+            assert numbers(live, f"contents, {title}")[1].tolist() == [25] * 2 + [26] * 2
             assert set(numbers(live, f"positions, {title}")[1].tolist()) == {positions}
             assert numbers(live, f"within, {title}, random")[1].tolist() == [positions / 64] * 2
     across = numbers(live, "within, at the embedding")[0]
-    assert len(across.unique()) == 6 and ((across - across.round()).abs() < 0.3).all()
+    assert len(across.unique()) == 4 and ((across - across.round()).abs() < 0.3).all()
 
 
 def test_the_maps_show_the_chosen_seed_and_head_without_the_numbers_of_rows():
@@ -166,29 +191,20 @@ def test_the_maps_show_the_chosen_seed_and_head_without_the_numbers_of_rows():
     shown = torch.tensor(live.artists["two, after"].get_array())
     visible = torch.ones(8, 8, dtype=torch.bool).tril()
     assert shown[~visible].isnan().all()
-    level = fit_by_distance(after["two"][2])[0][1]
-    torch.testing.assert_close(shown[visible], (level / level.abs().max())[visible])
-    assert f"largest {level.abs().max():.2f}" == live.artists["two, after, readout"].get_text()
+    fitted = fit_by_distance(after["two"][2])[0][1]
+    torch.testing.assert_close(shown[visible], (fitted / fitted.abs().max())[visible])
+    assert f"largest {fitted.abs().max():.2f}" == live.artists["two, after, readout"].get_text()
 
 
-def test_a_term_of_the_distance_alone_is_level_stripes_whatever_its_rows_have_more():
-    m, n = torch.arange(9)[:, None].double(), torch.arange(9).double()
-    term = torch.stack([torch.sin(m - n) + m.square(), (m - n) / 3 - m]).tril()
-    level, explained = fit_by_distance(term)
-    assert explained == pytest.approx(1)
-    for head in level:
-        assert head.triu(1).abs().max() == 0
-        for distance in range(9):
-            assert head.diagonal(-distance).std(correction=0) < 1e-9
-
-
-def test_what_distances_explain_is_little_of_noise_and_a_part_of_a_mixture():
-    generator = torch.Generator().manual_seed(1)
-    noise = torch.randn(4, 32, 32, generator=generator)
-    m, n = torch.arange(32)[:, None], torch.arange(32)
-    stripes = (m - n).float().div(4).sin().expand(4, 32, 32)
-    explained = [fit_by_distance(term)[1] for term in (noise, noise + stripes, stripes)]
+def test_what_distances_explain_is_all_of_stripes_little_of_noise_and_a_part_of_a_mixture():
+    m, n = torch.arange(32)[:, None].double(), torch.arange(32).double()
+    noise = torch.randn(4, 32, 32, generator=torch.Generator().manual_seed(1))
+    stripes = ((m - n) / 4).sin().expand(4, 32, 32)
+    levels, explained = zip(*map(fit_by_distance, (noise, noise + stripes, stripes + m.square())))
     assert explained[0] < 0.15 and 0.2 < explained[1] < 0.6 and explained[2] == pytest.approx(1)
+    for head in levels[2]:  # whatever the rows have more
+        assert head.triu(1).abs().max() == 0
+        assert max(head.diagonal(-distance).std(correction=0) for distance in range(32)) < 1e-9
 
 
 def test_the_rectangle_has_the_areas_of_its_corners():
@@ -200,9 +216,8 @@ def test_the_rectangle_has_the_areas_of_its_corners():
         assert drawn == areas
         corner = live.artists["position_position"]
         assert (corner.get_x(), corner.get_y()) == (x_asked, x)
-        total = live.artists["total"].get_text()
-        assert total.endswith(f"{' + '.join(map(str, areas))} = {(x + e) * (x_asked + e_asked)}")
-        assert sum(areas) == (x + e) * (x_asked + e_asked)
+        said = f"{' + '.join(map(str, areas))} = {(x + e) * (x_asked + e_asked)}"
+        assert live.artists["total"].get_text().endswith(said)
 
 
 def test_panels_without_names_are_the_four_terms_and_the_switch_names_them():
@@ -218,7 +233,7 @@ def test_panels_without_names_are_the_four_terms_and_the_switch_names_them():
     assert named.keys() == {*figures.NAMES}
     for field, name in figures.NAMES._asdict().items():
         term = terms[field]
-        torch.testing.assert_close(panel(live, named[name], 5), term - term.mean(-1, keepdim=True))
+        torch.testing.assert_close(panel(live, named[name], 5), level(term))
 
 
 def test_the_mean_place_levels_the_rows():
@@ -226,14 +241,13 @@ def test_the_mean_place_levels_the_rows():
     own = torch.randn(2, 2, 6, 6, generator=generator)
     live = figures.wanted_by_places(own, "a bcd\n")
     live.set(seed=1, head=1)
-    level = own[1, 1] - own[1, 1].mean(-1, keepdim=True)
+    expected = level(own[1, 1])
     visible = torch.ones(6, 6, dtype=torch.bool).tril()
-    for name, expected in (
-        ("each query with its own place", level),
-        ("each query with the mean place", level.mean(0).expand(6, 6)),
-    ):
-        shown = torch.tensor(live.artists[name].get_array())
-        torch.testing.assert_close(shown[visible], (expected / level[visible].abs().max())[visible])
+    for name, rows in (("own", expected), ("mean", expected.mean(0).expand(6, 6))):
+        shown = torch.tensor(
+            live.artists[f"each query with {'its' if name == 'own' else 'the'} {name} place"].get_array()
+        )
+        torch.testing.assert_close(shown[visible], (rows / expected[visible].abs().max())[visible])
         assert shown[~visible].isnan().all()
     assert [label.get_text() for label in live.figure.axes[0].get_xticklabels()] == [*"a␣bcd↵"]
 
@@ -254,8 +268,7 @@ def test_the_chosen_encoding_has_its_dots_and_its_means():
             assert live.artists[f"{name}, mean"].get_text() == f"{across.mean():.2f}"
             if row < 4:
                 for when, shares in (("before", before), ("after", after)):
-                    expected = shares[encoding][:, row].double()
-                    torch.testing.assert_close(numbers(live, f"{name}, {when}")[0], expected)
+                    assert numbers(live, f"{name}, {when}")[0].equal(shares[encoding][:, row].double())
 
 
 def test_a_wider_space_has_random_subspaces_nearer_to_right_angles():

@@ -17,6 +17,43 @@ from posenc.stretching import interpolated, llama3, ntk, yarn
 ONE = torch.tensor(1)
 
 
+def shares_by_position():
+    shares = torch.linspace(1, 0.1, 253) * torch.tensor([[1.0], [0.8]])
+    return figures.shares_by_position({"rotary": shares, "none": 1 - shares})
+
+
+def dots():
+    seeds = torch.tensor([0.3, 0.5, 0.9])
+    values = {"rotary": [seeds, seeds / 2], "none": [1 - seeds, seeds]}
+    return figures.dots(values, series=["before", "after"])
+
+
+SHARES = torch.tensor([[1.0, 0.8, 0.3], [0.9, 0.7, 0.2]])
+RECALLED = {"rotary": SHARES, "none": SHARES / 3}
+FOUND = {"recall": RECALLED, "the newest": {name: 1 - each for name, each in RECALLED.items()}}
+
+
+def needles():
+    return figures.needles(FOUND, guessing={"recall": 1 / 12, "the newest": 0.5})
+
+
+WEIGHTS = torch.linspace(1, 0.4, 5)[:, None] ** torch.tensor([[1.0, 2.0]])
+
+
+def dilution():
+    return figures.dilution(WEIGHTS)
+
+
+def worth():
+    rows = {"as trained": 0.2, "PI": 0.6, "NTK": 0.9}
+    return figures.worth({name: [torch.tensor([share, share / 2])] * 4 for name, share in rows.items()})
+
+
+def card():
+    rows = {"a": 0.2, "b": 0.9}
+    return figures.card({name: dict.fromkeys(ROWS, share) for name, share in rows.items()})
+
+
 @pytest.fixture(scope="module")
 def stretching():
     return figures.stretching()
@@ -89,11 +126,10 @@ def test_a_hand_is_lost_where_no_training_text_took_it():
 
 
 def test_lines_grow_with_their_sliders():
-    weights = torch.rand(3, 2)
-    live = figures.dilution(weights, [32, 64, 128])
+    live = dilution()
     live.set(place=1)
-    assert live.artists["seed 1"].get_ydata() == pytest.approx(weights[:2, 1].tolist())
-    assert "63 competitors" in live.artists["readout"].get_text()
+    assert live.artists["seed 1"].get_ydata() == pytest.approx(WEIGHTS[:2, 1].tolist())
+    assert "255 competitors" in live.artists["readout"].get_text()
 
 
 def test_the_worth_of_methods_is_drawn_as_measured():
@@ -132,11 +168,10 @@ def test_with_the_base_that_the_figure_names_the_slowest_pair_just_comes_round()
 
 
 def test_the_needle_figure_reads_the_measured_shares():
-    found = {task: {"none": torch.rand(3, 4), "rotary": torch.rand(3, 4)} for task in ("recall", "the newest")}
-    live = figures.needles(found, [4, 8, 16, 100], guessing={"recall": 1 / 12, "the newest": 0.5})
-    for place in range(4):
+    live = needles()
+    for place in range(3):
         live.set(place=place)
-        for task, curves in found.items():
+        for task, curves in FOUND.items():
             for name, share in curves.items():
                 means = share.mean(dim=0)[: place + 1]
                 assert live.artists[f"{task}, {name}"].get_ydata() == pytest.approx(means.tolist())

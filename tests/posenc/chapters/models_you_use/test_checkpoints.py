@@ -3,7 +3,6 @@
 Those that need transformers take seconds to import it.
 """
 
-import builtins
 import sys
 from pathlib import Path
 
@@ -43,16 +42,9 @@ def offline(monkeypatch):
 
 @pytest.fixture
 def without_transformers(monkeypatch):
-    real = builtins.__import__
-
-    def no(name, *arguments, **options):
-        if name.split(".")[0] == "transformers":
-            raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
-        return real(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", no)
-    for name in [name for name in sys.modules if name.split(".")[0] == "transformers"]:
+    for name in [name for name in sys.modules if name.startswith("transformers.")]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "transformers", None)
 
 
 @pytest.mark.parametrize("ask", [require_transformers, lambda: small("GPT-2"), lambda: load("./any")])
@@ -70,30 +62,35 @@ def test_without_transformers_one_line_says_how_to_get_it(without_transformers, 
 def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # else it tries again for 20 s
-    with pytest.raises(FileNotFoundError, match="there is no folder .*save_pretrained"):
-        load(tmp_path / "none")
-    with pytest.raises(FileNotFoundError, match="there is no folder ./none"):
-        load("./none")
-    (tmp_path / "file").write_text("weights")
-    with pytest.raises(ValueError, match="is a file: pass the folder"):
-        load(tmp_path / "file")
-    with pytest.raises(ValueError, match="has no config.json"):
-        load(tmp_path)
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ValueError, match="cannot be read: "):
-        load(tmp_path)
-    with pytest.raises(OSError, match="'nobody/nothing' is no folder here, and the hub did not give"):
-        load("nobody/nothing")
+    file, empty, broken = (tmp_path / name for name in ("file", "empty", "broken"))
+    file.write_text("weights")
+    empty.mkdir(), broken.mkdir()
+    (broken / "config.json").write_text("{}")
+    for path, error, message in (
+        (tmp_path / "none", FileNotFoundError, "there is no folder .*save_pretrained"),
+        ("./none", FileNotFoundError, "there is no folder ./none"),
+        (file, ValueError, "is a file: pass the folder"),
+        (empty, ValueError, "has no config.json"),
+        (broken, ValueError, "cannot be read: "),
+        ("nobody/nothing", OSError, "'nobody/nothing' is no folder here, and the hub did not give"),
+    ):
+        with pytest.raises(error, match=message):
+            load(path)
 
 
 @pytest.mark.slow
-def test_an_unknown_class_is_refused():
+@pytest.mark.parametrize(
+    "name, predicts, message",
+    [
+        ("GPT-5", False, "no small 'GPT-5'; there are: GPT-2"),
+        ("T5", True, "predicts the next character"),
+        ("Qwen2-VL", True, "predicts the next character"),
+    ],
+)
+def test_an_unknown_class_is_refused(name, predicts, message):
     pytest.importorskip("transformers")
-    with pytest.raises(ValueError, match="no small 'GPT-5'; there are: GPT-2"):
-        small("GPT-5")
-    for name in ("T5", "Qwen2-VL"):
-        with pytest.raises(ValueError, match="predicts the next character"):
-            small(name, predicts=True)
+    with pytest.raises(ValueError, match=message):
+        small(name, predicts=predicts)
 
 
 @pytest.mark.slow
@@ -174,12 +171,8 @@ def test_every_way_to_compute_attention_shows_the_same_scores(name):
     model, tokens = small(name), torch.randint(1, 90, (3, 9))
     eager = scores(model, tokens, layer=1)
     model.set_attn_implementation("sdpa")
-    chosen = scores(model, tokens, layer=1)
-    assert (chosen - eager).nan_to_num().abs().max() < 1e-5
-    exact = scores(model.double(), tokens, layer=1)
-    assert (exact - eager).nan_to_num().abs().max() < 1e-4
-    half = scores(model.bfloat16(), tokens, layer=1)
-    assert (half - eager).nan_to_num().abs().max() < 0.5
+    for cast, tolerance in ((model.float, 1e-5), (model.double, 1e-4), (model.bfloat16, 0.5)):
+        assert (scores(cast(), tokens, layer=1) - eager).nan_to_num().abs().max() < tolerance
 
 
 @pytest.mark.slow
@@ -198,12 +191,7 @@ def test_classes_that_this_was_not_made_on():
     import transformers
 
     tokens = {"vocab_size": 64, "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
-    wide = tokens | {
-        "hidden_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 64,
-    }
+    wide = tokens | {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
     absolute = [
         transformers.GPTBigCodeConfig(n_embd=48, n_layer=2, n_head=4, **tokens),  # one key for all heads
         transformers.XGLMConfig(d_model=48, num_layers=2, attention_heads=4, ffn_dim=64, **tokens),
@@ -233,11 +221,8 @@ def test_models_without_attention_or_tokens_are_refused():
     mamba = transformers.MambaModel(transformers.MambaConfig(hidden_size=32, num_hidden_layers=1, vocab_size=64))
     with pytest.raises(ValueError, match="MambaModel has no attention, so there are no scores and nothing is turned"):
         questions(mamba)
-    sight = transformers.ViTModel(
-        transformers.ViTConfig(
-            hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=32
-        )
-    )
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    sight = transformers.ViTModel(transformers.ViTConfig(**sizes, image_size=32))
     with pytest.raises(TypeError, match="ViTModel reads pixel_values, no tokens"):
         scores(sight, torch.arange(5))
 
@@ -246,13 +231,7 @@ def test_attention_is_seen_by_the_class_of_a_layer_too():
     """RecurrentGemma calls its attention `temporal_block`."""
     import transformers
 
-    sizes = {
-        "hidden_size": 32,
-        "lru_width": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 3,
-        "vocab_size": 64,
-    }
+    sizes = {"hidden_size": 32, "lru_width": 32, "intermediate_size": 64, "num_hidden_layers": 3, "vocab_size": 64}
     config = transformers.RecurrentGemmaConfig(**sizes, num_attention_heads=2, head_dim=16)
     assert scores(transformers.RecurrentGemmaModel(config), torch.arange(9)).shape == (2, 9, 9)
 
@@ -270,14 +249,19 @@ def test_a_saved_model_comes_back_from_its_folder(name, tmp_path):
         load(str(tmp_path))
 
 
+def as_trained(less):
+    """A small GPT-2 with weights that are 0 or 1 until a training moves them."""
+    model, generator = small("GPT-2", predicts=True), torch.Generator().manual_seed(1)
+    for name, weight in model.named_parameters():
+        if "ln_1" in name or "bias" in name:
+            weight.data.add_(torch.randn(weight.shape, generator=generator) / less)
+    return model
+
+
 @pytest.mark.slow
 def test_the_four_terms_of_gpt_2_are_its_scores():
     torch.manual_seed(0)
-    model, tokens = small("GPT-2", predicts=True), torch.randint(1, 90, (3, 9))
-    with torch.no_grad():  # as training leaves it
-        for name, weight in model.named_parameters():
-            if "ln_1" in name or "bias" in name:
-                weight.add_(torch.randn_like(weight) / 2)
+    model, tokens = as_trained(2), torch.randint(1, 90, (3, 9))
     seen = scores(model, tokens)
     visible = seen.isfinite()
     assert (sum(gpt2_terms(model, tokens)) - seen)[visible].abs().max() < 1e-5 < 0.1 < seen[visible].std()
@@ -288,11 +272,7 @@ def test_the_four_terms_of_gpt_2_are_its_scores():
 
 @pytest.mark.slow
 def test_six_products_are_gpt_2s_scores_and_six_shares_agree():
-    model = small("GPT-2", predicts=True)
-    with torch.no_grad():  # as training leaves it
-        for name, weight in model.named_parameters():
-            if "ln_1" in name or "bias" in name:
-                weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)) / 20)
+    model = as_trained(20)
     tokens = some_tokens(model, 7)
     seen = scores(model, tokens[orthogonal_texts(7)])[:, :, 3:, :3]
     summed = sum(products(model, tokens).values())[:, :, 3:, :3].double()

@@ -1,18 +1,13 @@
 """What chapter 9's figures show, compared with what the probe says. They need transformers, and take seconds."""
 
-import functools
 import math
-from pathlib import Path
 
 import pytest
 import torch
-from pictures import load
 
 from posenc.chapters.models_you_use import figures
 from posenc.chapters.models_you_use.checkpoints import small
-from posenc.probe import questions, scores
-
-made_up = load(Path(__file__).with_name("made_up.py"))
+from posenc.probe import Questions, questions, scores
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +17,33 @@ def transformers():
     pytest.importorskip("transformers")
 
 
-asked = functools.partial(made_up.asked, math.nan)
+def asked(drift, **shares):
+    given = dict.fromkeys(figures.SHARES, 0.0) | {"others": 0.0} | shares
+    return Questions(**given, any_token=0, any_place=0, drift=drift, relative=False, model="M", layer=0)
+
+
+def who_asks():
+    return figures.who_asks(
+        {
+            "GPT-2": asked(0.7, content_content=0.4, content_position=0.2, position_content=0.1, position_position=0.3),
+            "Llama": asked(1e-14, content_content=0.8, together=0.2),
+            "BLOOM": asked(0.0, content_content=0.05, position_position=0.95),
+            "none": asked(math.nan, content_content=1.0),
+        }
+    )
+
+
+def two_answers():
+    whole = {"split": (0.93, 0.06, 0.01, 0.001), "table": (0.95, 0.02, 0.01, 0.02)}
+    return figures.two_answers(whole, dict.fromkeys(whole, (0.4, 0.03, 0.01, 0.001, 0.52, 0.03)))
+
+
+def table_scale():
+    return figures.table_scale(small("GPT-2"))
+
+
+def left_padding():
+    return figures.left_padding({name: small(name, predicts=True) for name in ("GPT-2", "OPT", "Llama")})
 
 
 def test_a_sentence_that_moves_on_changes_what_positions_of_their_own_decide():
@@ -68,16 +89,12 @@ def test_four_numbers_are_the_sum_of_their_parts():
 
 
 def test_the_largest_shares_are_said_in_words():
-    found = {
-        "GPT-2": asked(content_content=0.5, together=0.25, position_position=0.25),
-        "mine": asked(together=1.0),
-    }
-    alt = figures.who_asks(found).alt
-    assert "GPT-2: content → content 0.50" in alt and "mine: together 1.00" in alt
+    alt = who_asks().alt
+    assert "GPT-2: content → content 0.40" in alt and "BLOOM: position → position 0.95" in alt
 
 
 def test_the_scale_of_the_table_moves_shares_from_contents_to_places():
-    live = figures.table_scale(small("GPT-2"))
+    live = table_scale()
     heights = {}
     for power in (-2.0, 0.0, 1.0):
         live.set(power=power)
@@ -91,7 +108,7 @@ def test_the_scale_of_the_table_moves_shares_from_contents_to_places():
 
 
 def test_the_four_panels_sum_to_what_the_softmax_sees():
-    live = figures.table_scale(small("GPT-2"))
+    live = table_scale()
     live.set(power=0.0)
     shares = list(figures.SHARES)[:4]
     panels = sum(torch.tensor(live.artists[share].get_array().filled(0)).reshape(19, 19) for share in shares)
@@ -135,7 +152,7 @@ def test_the_clocks_of_a_far_reading_layer_are_slower_or_stand_and_an_axis_moves
 
 
 def test_padding_moves_the_model_that_counts_columns_also_without_its_scores():
-    live = made_up.left_padding()
+    live = left_padding()
     for silent in (False, True):
         live.set(padding=13, silent=silent)
         moved = {name: max(map(abs, live.artists[f"{name}, 0"].get_ydata())) for name in ("GPT-2", "OPT", "Llama")}

@@ -12,6 +12,20 @@ FIGURES = [figures.sentence_shuffled, figures.permutation, figures.layers_and_ma
 TOKENS = ["the", "dog", "bit", "the", "man", "."]
 
 
+def norms_by_position():
+    seen = torch.arange(1.0, 65.0)
+    return figures.norms_by_position(2 * seen**-0.5, torch.full((64,), 0.5))
+
+
+def right_by_places():
+    shares = torch.arange(9.0)[:, None] / 8 * torch.ones(9)
+    return figures.right_by_places(shares.fill_diagonal_(torch.nan))
+
+
+def words(live, name, count=6):
+    return [live.artists[f"{name} {n}"].get_text() for n in range(count)]
+
+
 @pytest.mark.parametrize("make", FIGURES)
 @pytest.mark.parametrize(
     "sentence", ["It costs $5, or $6.", "狗 咬 人 。", "internationalization of notwithstanding words"]
@@ -65,12 +79,14 @@ def heights(live, name):
     return torch.tensor([live.artists[f"{name} {n}"].get_height() for n in range(figures.WIDTH)])
 
 
-def test_the_first_shuffle_makes_the_man_bite_the_dog():
+def test_the_first_shuffle_makes_the_man_bite_the_dog_and_threads_join_each_word_to_itself():
     live = figures.sentence_shuffled()
     live.set(shuffle=1)
-    now = [live.artists[f"now {n}"].get_text() for n in range(7)]
-    assert now == ["the", "man", "bit", "the", "dog", ".", ""]
-    assert [live.artists[f"typed {n}"].get_text() for n in range(7)] == [*TOKENS, ""]
+    assert words(live, "now", 7) == ["the", "man", "bit", "the", "dog", ".", ""]
+    assert words(live, "typed", 7) == [*TOKENS, ""]
+    live.set(shuffle=5)
+    for (above, _), (below, _) in live.artists["threads"].get_segments():
+        assert words(live, "typed")[int(above * 6)] == words(live, "now")[int(below * 6)]
 
 
 def test_no_shuffle_moves_the_last_output_unless_words_are_told_where_they_stand():
@@ -82,18 +98,9 @@ def test_no_shuffle_moves_the_last_output_unless_words_are_told_where_they_stand
         torch.testing.assert_close(heights(live, "bar"), start, rtol=0, atol=1e-12)
         assert live.artists["moved"].get_text() == "moved by 0.00"
         live.set(told=True)
-        now = [live.artists[f"now {n}"].get_text() for n in range(6)]
         moved = (heights(live, "bar") - heights(live, "frame")).norm()
-        assert (moved > 0.05) == (now != TOKENS)
+        assert (moved > 0.05) == (words(live, "now") != TOKENS)
         assert live.artists["moved"].get_text() == f"moved by {moved:.2f}"
-
-
-def test_threads_join_each_word_to_itself():
-    live = figures.sentence_shuffled()
-    live.set(shuffle=5)
-    for (above, _), (below, _) in live.artists["threads"].get_segments():
-        m, n = int(above * 6), int(below * 6)
-        assert live.artists[f"typed {m}"].get_text() == live.artists[f"now {n}"].get_text()
 
 
 def test_rows_travel_with_their_words_and_columns_too():
@@ -110,7 +117,7 @@ def test_rows_travel_with_their_words_and_columns_too():
         torch.testing.assert_close(now, before[p], rtol=0, atol=1e-6)
         assert (now - before).abs().max() > 0.1
     for axis in ("row", "column"):
-        assert [live.artists[f"{axis} {n}"].get_text() for n in range(6)] == [TOKENS[place] for place in p]
+        assert words(live, axis) == [TOKENS[place] for place in p]
 
 
 def test_two_of_four_stay_when_all_words_are_shuffled():
@@ -118,10 +125,8 @@ def test_two_of_four_stay_when_all_words_are_shuffled():
     for shuffle, moved in ((0, [False] * 4), (1, [False, True, False, True])):
         live.set(shuffle=shuffle)
         widths = [live.artists[f"bar {n}"].get_width() for n in range(4)]
-        assert [width > 0.01 for width in widths] == moved
-        assert [width > 1e-12 for width in widths] == moved
-        written = [live.artists[f"number {n}"].get_text() for n in range(4)]
-        assert written == [f"{width:.2f}" for width in widths]
+        assert [width > 0.01 for width in widths] == [width > 1e-12 for width in widths] == moved
+        assert words(live, "number", 4) == [f"{width:.2f}" for width in widths]
 
 
 @pytest.mark.parametrize("length", [2, 3, 6, 12])
@@ -145,20 +150,16 @@ def test_two_different_words_change_places_and_the_last_one_stays():
         assert tokens[moved[0]] != tokens[moved[1]]
 
 
-def numbers(live, layer):
-    return [live.artists[f"number {layer}, {n}"].get_text() for n in range(7)]
-
-
 def test_an_exchange_travels_from_layer_to_layer_to_the_last_token_under_a_mask():
     live = figures.layers_and_mask()
     live.png()
-    assert [live.artists[f"word {n}"].get_text() for n in range(6)] == "the man bit the dog .".split()
-    assert [shown != "0.00" for shown in numbers(live, 1)[:6]] == [False, True, True, True, True, False]
-    assert numbers(live, 2) == [""] * 7
+    assert words(live, "word") == "the man bit the dog .".split()
+    assert [shown != "0.00" for shown in words(live, "number 1,")] == [False, True, True, True, True, False]
+    assert words(live, "number 2,", 7) == [""] * 7
     live.set(layers=2)
-    assert float(numbers(live, 2)[5]) > 0 and numbers(live, 2)[6] == ""
+    assert float(words(live, "number 2,")[5]) > 0 and words(live, "number 2,", 7)[6] == ""
     sizes = live.artists["discs"].get_sizes()
     assert len(sizes) == 12 and [size > 0 for size in sizes[:6]] == [False, True, True, True, True, False]
     live.set(mask="none", layers=4)
-    assert {shown for layer in (1, 2, 3, 4) for shown in numbers(live, layer)[:6]} == {"0.00"}
+    assert {shown for layer in (1, 2, 3, 4) for shown in words(live, f"number {layer},")} == {"0.00"}
     assert not live.artists["discs"].get_sizes().any()

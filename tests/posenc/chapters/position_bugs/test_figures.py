@@ -1,5 +1,7 @@
 """Chapter 8's figures: what they draw is what was measured."""
 
+import math
+
 import pytest
 import torch
 from matplotlib.colors import to_hex
@@ -9,43 +11,70 @@ from posenc.lesson.palette import GREY
 from posenc.probe import Convention
 from posenc.tasks import CHARACTERS
 
-RUNS = ["shift", "far", "steps"]
+RUNS = ["shift", "far", "steps", "chunks", "padding", "packing", "rows", "eviction"]
 
 
-def some_losses():
-    base = 3 * torch.exp(-torch.arange(16) / 4) + 1.5
-    return {"none": base, "clockwise": base + 0.5, "cache from 0": base.clone()}
+def texts():
+    written = {"the model": "The name of the rose ", "with base 100": "The rose of the name "}
+    return figures.texts({name: 7 * text for name, text in written.items()}, prompt=21)
+
+
+def cost():
+    base = 1.5 + torch.exp(-torch.arange(64) / 6)
+    mistakes = {"clockwise": 0.8, "base 100": 0.1, "cache from 0": 0.0}
+    return figures.cost({"none": base} | {name: base + size * torch.arange(64) / 32 for name, size in mistakes.items()})
+
+
+def runs():
+    quiet = {run: 1e-6 * (1 + row) for row, run in enumerate(RUNS)}
+    loud = quiet | {"far": 0.0, "steps": 6.0, "chunks": 5.0}
+    return figures.runs({"none": quiet, "clockwise": quiet, "cache from 0": loud})
+
+
+POWERS = torch.arange(1, 7.01, 0.25, dtype=torch.float64)
+
+
+def bases():
+    return figures.bases(POWERS, {8: 2 + 0.01 * (POWERS - 4) ** 2, 128: 1.6 + 0.1 * (POWERS - 4) ** 2})
+
+
+def chances():
+    draw = torch.Generator().manual_seed(0)
+    mistakes = ("none", "cache from 0", "cache + 1")
+    return {name: (2 * torch.randn(5, 3, 96, generator=draw)).log_softmax(-1) for name in mistakes}
+
+
+def gap(**options):
+    return figures.gap([4, 8, 12, 16, 20], chances(), {" ": "space", "\n": "line"}, **options)
+
+
+def packing():
+    ways = ("mask, start again", "mask, go on", "no mask, start again", "no mask, go on")
+    sizes = {"rotary": (0.0, 0.0, 0.8, 0.02), "table": (0.0, 0.01, 0.5, 0.03)}
+    return figures.packing({(model, way): torch.tensor(x) for model, row in sizes.items() for way, x in zip(ways, row)})
 
 
 def test_the_cost_is_drawn_at_the_place():
-    losses = some_losses()
-    live = figures.cost(losses)
+    live = cost()
     live.set(place=3)
-    assert live.artists["readout"].get_text() == f"after 3 characters: {losses['none'][3]:.2f} nats"
+    before, more = 1.5 + math.exp(-0.5), 0.8 * 3 / 32
+    assert live.artists["readout"].get_text() == f"after 3 characters: {before:.2f} nats"
     live.set(mistake="clockwise")
-    assert live.artists["wrong"].get_ydata() == pytest.approx(losses["clockwise"].numpy())
-    before, after = losses["none"][3], losses["clockwise"][3]
-    expected = f"after 3 characters: {before:.2f} nats, and {after:.2f} with the mistake"
-    assert live.artists["readout"].get_text() == expected
+    assert live.artists["wrong"].get_ydata()[3] == pytest.approx(before + more)
+    said = f"after 3 characters: {before:.2f} nats, and {before + more:.2f} with the mistake"
+    assert live.artists["readout"].get_text() == said
 
 
 def test_loud_runs_are_named():
-    live = figures.runs(
-        {
-            "none": dict.fromkeys(RUNS, 1e-5),
-            "clockwise": dict.fromkeys(RUNS, 1e-5),
-            "cache from 0": {"shift": 1e-5, "far": 0.0, "steps": 0.05},
-        }
-    )
+    live = runs()
     live.set(mistake="clockwise")
     assert live.artists["said"].get_text() == "clockwise: all agree"
     live.set(mistake="cache from 0")
-    assert live.artists["said"].get_text() == "cache from 0: these disagree: steps"
-    ends = [segment[1] for segment in live.artists["bars"].get_segments()]
-    assert [end[0] for end in ends] == pytest.approx([1e-5, figures.FLOOR, 0.05])
-    assert [tuple(end)[1] for end in ends] == [0, 1, 2]
+    assert live.artists["said"].get_text() == "cache from 0: these disagree: steps, chunks"
+    ends = [tuple(segment[1]) for segment in live.artists["bars"].get_segments()]
+    assert ends[:3] == [pytest.approx((1e-6, 0)), pytest.approx((figures.FLOOR, 1)), pytest.approx((6.0, 2))]
     colours = [to_hex(colour).upper() for colour in live.artists["bars"].get_colors()]
-    assert colours == [GREY, GREY, figures.LOUD]
+    assert colours == [GREY] * 2 + [figures.LOUD] * 2 + [GREY] * 4
 
 
 def test_the_matrices_turn_a_vector_as_the_rotation_does():
@@ -78,9 +107,7 @@ def test_the_port_is_named_by_the_probe(port, words):
 
 
 def test_the_bases_are_marked_and_pairs_are_off_by_their_angles():
-    powers = torch.arange(1, 7.01, 0.25, dtype=torch.float64)
-    losses = {8: 2 + 0.01 * (powers - 4) ** 2, 128: 1.6 + 0.1 * (powers - 4) ** 2}
-    live = figures.bases(powers, losses)
+    live = bases()
     live.set(power=4.0)
     assert live.artists["128, here"].get_ydata()[0] == pytest.approx(1.6)
     assert live.artists["8, pairs"].get_ydata() == pytest.approx([1e-4] * 8)
@@ -92,23 +119,18 @@ def test_the_bases_are_marked_and_pairs_are_off_by_their_angles():
 
 
 def test_the_gap_is_that_of_the_log_probabilities_for_one_text_and_in_the_mean():
-    draw = torch.Generator().manual_seed(0)
-    chances = {
-        name: (2 * torch.randn(5, 3, 96, generator=draw)).log_softmax(-1)
-        for name in ("none", "cache from 0", "cache + 1")
-    }
-    live = figures.gap([4, 8, 12, 16, 20], chances, {" ": "space"}, text=2)
+    found, live = chances(), gap(text=2)
     live.set(prompt=8, mistake="cache + 1")
-    gaps = (chances["cache + 1"] - chances["none"]).abs().amax(-1)  # (5, 3)
+    gaps = (found["cache + 1"] - found["none"]).abs().amax(-1)  # (5, 3)
     assert live.artists["here"].get_ydata()[0] == pytest.approx(gaps[1, 2].item())
     assert live.artists["one"].get_ydata() == pytest.approx(gaps[:, 2].numpy())
     assert live.artists["mean"].get_ydata() == pytest.approx(gaps.mean(1).numpy())
     assert live.artists["readout"].get_text() == f"after 8 characters: gap {gaps[1, 2]:.2f}"
-    likely = chances["none"][1, 2].argsort(descending=True)[:6].tolist()
+    likely = found["none"][1, 2].argsort(descending=True)[:6].tolist()
     assert [live.artists[f"label {row}"].get_text() for row in range(6)] == [CHARACTERS[i] for i in likely]
     for artist, name in (("right", "none"), ("wrong", "cache + 1")):
         ends = [segment[1][0] for segment in live.artists[artist].get_segments()]
-        assert ends == pytest.approx(chances[name][1, 2, likely].exp().tolist())
+        assert ends == pytest.approx(found[name][1, 2, likely].exp().tolist())
 
 
 def test_a_padded_row_is_counted_either_way():

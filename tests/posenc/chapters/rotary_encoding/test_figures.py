@@ -12,11 +12,29 @@ from posenc.lesson.drawing import signed
 from posenc.rotary import angles, rotate, to_half_split
 
 
+def rounding_errors():
+    positions = torch.arange(0, 1000, 50)
+    errors = {"table rounded": 0.001 + 0.0001 * (positions % 7), "positions rounded": 0.2 * (positions > 256)}
+    return figures.rounding_errors(positions, errors)
+
+
+def by_learning_rate():
+    seeds = torch.tensor([2.1, 2.2, 2.25])
+    return figures.by_learning_rate(
+        {0.01: {0.0: seeds + 0.3, 1.0: seeds + 0.2, "turned": seeds}} | {0.03: {3.0: seeds}}
+    )
+
+
+def tip(live, name):
+    """The last point of a line."""
+    return [float(axis[-1]) for axis in live.artists[name].get_data()]
+
+
 @pytest.mark.parametrize("degrees", [-180, -90, 0, 30, 135, 180])
 def test_the_shadow_is_the_dot_product_and_the_length_stays(degrees):
     live = figures.angle()
     live.set(degrees=degrees)
-    (_, x), (_, y) = live.artists["copy"].get_data()
+    x, y = tip(live, "copy")
     assert (x, y) == pytest.approx((math.cos(math.radians(degrees)), math.sin(math.radians(degrees))))
     assert live.artists["shadow"].get_xdata()[1] == x == live.artists["now"].get_ydata()[0]
     assert live.artists["readout"].get_text() == f"dot product {signed(x)}, length of the copy 1.00"
@@ -30,11 +48,9 @@ def test_the_scores_are_those_of_the_arrows(lock):
     m, n = live.controls["m"].value, live.controls["n"].value
     assert (m, n) == ((12, 9) if lock else (12, 4))
     for way in ("turned", "added"):
-        query, key = (
-            torch.tensor([axis[1] for axis in live.artists[f"{way}, {role}"].get_data()]) for role in ("query", "key")
-        )
+        query, key = (torch.tensor(tip(live, f"{way}, {role}")) for role in ("query", "key"))
         score = (query @ key).item()
-        assert live.artists[f"{way}, now"].get_data()[1][0] == pytest.approx(score)
+        assert tip(live, f"{way}, now")[1] == pytest.approx(score)
         assert live.artists[f"{way}, score"].get_text() == f"score {signed(score)}"
         places, scores = live.artists[f"{way}, scores"].get_data()
         assert list(places) == list(range(3 if lock else 0, m + 1))  # as far as the query has come
@@ -46,13 +62,14 @@ def test_the_arrows_are_turned_and_added_to_by_the_modules():
     live = figures.two_positions()
     live.png()
     query = torch.tensor([0.766, 0.643], dtype=torch.float64)
-    tips = {
+    ends = {
         "turned": rotate(query, angles(torch.tensor(7), 4, base=16.0)[1:]),
         "added": query + sinusoidal(torch.tensor(7), 4, base=16.0, dtype=torch.float64)[2:],
     }
-    for way, tip in tips.items():
-        drawn = [axis[1].item() for axis in live.artists[f"{way}, query"].get_data()]
-        assert drawn == pytest.approx(tip.tolist())
+    for way, end in ends.items():
+        assert tip(live, f"{way}, query") == pytest.approx(end.tolist())
+        scores = live.artists[f"{way}, scores"].get_ydata()
+        assert scores.max() - scores.min() > 0.2  # so that the first state does not tell which of them stays
 
 
 @pytest.mark.parametrize("q, k", [((1.0, 0.0), (0.0, 1.0)), ((-1.0, 0.1), (-1.0, -0.1)), ((0.0, 2.0), (1.0, 1.0))])
@@ -78,14 +95,6 @@ def test_hands_and_wavelengths_are_those_of_the_pairs():
     assert len(live.artists["never"].get_xdata()) == never
     assert live.artists["readout"].get_text().startswith(f"{never} of 64 never complete")
     assert f"pair 33 has turned {1000 / wavelengths[33]:,.2f} times" in live.artists["where"].get_text()
-
-
-def test_the_first_state_of_two_positions_does_not_tell_which_score_stays():
-    live = figures.two_positions()
-    live.png()
-    for way in ("turned", "added"):
-        scores = live.artists[f"{way}, scores"].get_ydata()
-        assert scores.max() - scores.min() > 0.2
 
 
 def test_play_moves_the_position_of_the_clocks():
@@ -117,14 +126,11 @@ def test_the_weights_of_a_head_that_looks_back_are_those_of_its_query_and_key():
 def test_a_bias_lifts_both_keys_and_a_turn_each_at_its_own_distance(verb, name):
     live = figures.this_key_there()
     live.set(verb=verb, name=name)
-    leads = {
-        way: live.artists[f"{way}, a verb"].get_ydata() - live.artists[f"{way}, a name"].get_ydata()
-        for way in ("added", "turned")
-    }
+    lines = {name: line.get_ydata() for name, line in live.artists.items() if name.endswith(("verb", "name"))}
+    leads = {way: lines[f"{way}, a verb"] - lines[f"{way}, a name"] for way in ("added", "turned")}
     assert leads["added"] == pytest.approx([0.3] * 13)
     for who, place in (("a verb", verb), ("a name", name)):
-        assert live.artists[f"turned, {who}"].get_ydata().argmax() == place
-        assert live.artists[f"turned, {who}"].get_ydata().max() == pytest.approx(2)
+        assert lines[f"turned, {who}"].argmax() == place and lines[f"turned, {who}"].max() == pytest.approx(2)
     said = live.artists["turned, said"].get_text()
     if verb == name:
         assert said == f"{verb} back: even"
@@ -140,14 +146,13 @@ def test_the_tip_of_the_turned_constant_is_in_the_rings_of_the_sinusoid(p, pair)
     pe = sinusoidal(torch.tensor(p), 8, base=100.0, dtype=torch.float64)[2 * pair : 2 * pair + 2]
     for name, value in zip(("sine", "cosine"), pe.tolist()):
         for mark in ("ring", "dot"):
-            (x,), (y,) = live.artists[f"{name}, {mark}"].get_data()
-            assert (x, y) == (p, pytest.approx(value, abs=1e-12))
+            assert tip(live, f"{name}, {mark}") == [p, pytest.approx(value, abs=1e-12)]
     (x0, x1), (y0, y1) = live.artists["position"].get_data()
     assert (x1 - x0, y1 - y0) == (pytest.approx(pe[1].item()), pytest.approx(pe[0].item()))
-    assert [axis[1] for axis in live.artists["sum"].get_data()] == [x1, y1]
+    assert tip(live, "sum") == [x1, y1]
     speed = angles(torch.tensor(1), 8, base=100.0)[pair]
     query = rotate(torch.tensor([0.9, 0.5], dtype=torch.float64), p * speed[None])
-    assert [axis[1].item() for axis in live.artists["query"].get_data()] == pytest.approx(query.tolist())
+    assert tip(live, "query") == pytest.approx(query.tolist())
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,36 @@
 """Chapter 6's figures show what the module computes."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from pictures import load
 
 from posenc.axes import section_axes, text_and_images
 from posenc.chapters.two_dimensions import figures
 from posenc.chapters.two_dimensions.picture import KINDS, SIDE, drawn, scene
+from posenc.lesson.palette import ADDED, TURNED
 from posenc.rotary import angles
 
-made_up = load(Path(__file__).with_name("made_up.py"))
+
+def shares():
+    """Two members of one family and one of another, at two sizes of the picture."""
+    seeds = torch.tensor([0.0, 0.02, 0.1, 0.3])
+    right = {"8 × 8": [1 - seeds, 0.9 - seeds, 0.5 + seeds], "8 × 12": [0.1 + seeds, 0.8 - seeds, seeds]}
+    return figures.shares(right, series={"counted": TURNED, "axial": TURNED, "table": ADDED}, chance=1 / 12)
+
+
+def where_they_look():
+    """One head that looks six back and one that looks one up and two to the right, and models that name what they see."""
+
+    def look(width: int, back: int) -> tuple[torch.Tensor, torch.Tensor]:
+        there = (torch.arange(8 * width) - back).clamp(min=0)
+        weights = torch.full((8 * width, 8 * width), 0.1 / (8 * width - 1)).scatter(1, there[:, None], 0.9)
+        return weights, scene()[:, :width].flatten()[there]
+
+    counted = {width: look(width, 6) for width in range(8, 13)}
+    axial = {width: look(width, width - 2) for width in range(8, 13)}
+    return figures.where_they_look({"counted": counted, "axial": axial})
 
 
 def test_the_picture_has_all_kinds_and_shows_each_as_another_patch():
@@ -59,7 +76,7 @@ def lit(live, name):
 
 
 def test_the_light_follows_the_weights_and_the_width():
-    live = made_up.where_they_look()
+    live = where_they_look()
     live.set(row=5, column=4)
     assert lit(live, "counted") == ({(4, 6)}, 4)
     live.set(width=12)
@@ -72,13 +89,6 @@ def test_the_light_follows_the_weights_and_the_width():
     for frame in ("asked for", "axial, asked for"):
         assert live.artists[frame].get_xy() == (5.5, 3.5)
     assert live.artists["asks"].get_xy() == live.artists["counted, asks"].get_xy() == (3.5, 4.5)
-
-
-def test_what_is_not_shown_of_a_narrow_picture_is_white_and_hides_nothing_else():
-    live = made_up.where_they_look()
-    live.png()
-    cover = live.artists["beside"].get_array()
-    assert (cover[:, 8:] == 1).all() and (cover[:, :8, 3] == 0).all()
 
 
 def weights(live, name):
@@ -107,10 +117,6 @@ def test_a_product_of_shares_gives_the_other_corners_as_much(row, column, wanted
     assert f": {share:.2f} on what was wanted" in live.artists["axial, title"].get_text()
 
 
-def test_offsets_have_their_signs():
-    assert [figures._offset(*each) for each in ((-1, 2), (0, -3))] == ["(−1, +2)", "(0, −3)"]
-
-
 def test_the_fan_has_axials_speeds_in_eight_directions():
     steps = figures.fan()
     speeds = angles(torch.tensor(1), 8, base=10.0)
@@ -133,13 +139,11 @@ def test_the_stripes_run_across_the_direction(degrees, along):
 def test_the_point_is_the_pairs_two_steps():
     live = figures.stripes()
     live.set(degrees=30, wavelength=4)
-    (_, column), (_, row) = live.artists["step"].get_data()
-    assert (row, column) == pytest.approx(
-        (math.pi / 2 * math.cos(math.radians(30)), math.pi / 2 * math.sin(math.radians(30)))
-    )
-    assert live.artists["readout"].get_text() == f"{row:.2f} a row, {column:.2f} a column"
-    (_, right), (_, down) = live.artists["along"].get_data()
-    assert (down, right) == pytest.approx((4 * math.cos(math.radians(30)), 4 * math.sin(math.radians(30))))
+    ends = {"step": math.pi / 2, "along": 4}
+    for name, length in ends.items():
+        (_, column), (_, row) = live.artists[name].get_data()
+        assert (row, column) == pytest.approx((length * math.cos(math.pi / 6), length * math.sin(math.pi / 6)))
+    assert live.artists["readout"].get_text() == "1.36 a row, 0.79 a column"
     live.set(degrees=180)
     assert live.artists["readout"].get_text() == "−1.57 a row, 0.00 a column"
 
@@ -165,11 +169,6 @@ def test_the_three_coordinates_are_those_of_the_module(before, rows, columns):
     assert painted.nonzero()[0].tolist() == [*range(before, on)]
 
 
-def test_a_number_is_drawn_around_its_place():
-    low, high = figures._number(17).get_extents().get_points()
-    assert low + high == pytest.approx(np.zeros(2), abs=1e-9) and 8 < high[0] - low[0] < 14
-
-
 @pytest.mark.parametrize(
     "order, sizes, base, turned",
     [
@@ -193,10 +192,3 @@ def test_pairs_have_the_colour_of_their_axis_and_their_wavelengths(order, sizes,
     assert title == f"24 columns to the right turn the fastest of the columns' pairs by {turned}"
     live.set(columns=48)
     assert live.artists["limit"].get_ydata() == [48, 48]
-
-
-def test_with_one_coordinate_all_pairs_turn_with_it():
-    live = figures.dealt_pairs()
-    live.png()
-    assert len(live.artists["time"].get_data()[0]) == 64 and not len(live.artists["column"].get_data()[0])
-    assert live.artists["title"].get_text() == "all 64 pairs turn with the one coordinate that there is"
