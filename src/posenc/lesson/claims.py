@@ -11,6 +11,7 @@ and by its markup in the HTML, from which a reader copies.
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 import os
@@ -88,12 +89,9 @@ class Claim:
 
     def _holds(self, value: float) -> bool:
         first, last = self.bound[0], self.bound[-1]
-        return {
-            "<": value < first,
-            ">": value > first,
-            "in": first <= value <= last,
-            "=": value == first,
-        }[self.relation]
+        return {"<": value < first, ">": value > first, "in": first <= value <= last, "=": value == first}[
+            self.relation
+        ]
 
 
 GREY = "color:var(--jp-content-font-color2, inherit)"
@@ -163,55 +161,6 @@ def _show(*_: object) -> None:
         _claimed.clear()
 
 
-def claim(
-    sentence: str,
-    value: object,
-    *,
-    below: float | None = None,
-    above: float | None = None,
-    between: tuple[float, float] | None = None,
-    equals: float | None = None,
-    in_at_least: int | None = None,
-    case: object = None,
-) -> None:
-    """Show a sentence with what was measured and its bound, ✓ where the bound holds and ✗ where it does not.
-
-    In a notebook it is shown with the other claims of its cell, below what else the cell shows.
-
-    Args:
-        sentence: what is claimed.
-        value: a number, or one number per seed as a list or a tensor of one dimension.
-        below, above, between, equals: the bound, one of them; the ends of `between` are included.
-        in_at_least: in how many of several values the bound must hold; in all, unless it is given.
-        case: for a claim in a loop, which of its cases this is.
-
-    Raises:
-        AssertionError: the bound does not hold, where the notebook's SEED, PACE and STEPS have their defaults.
-            Where they are changed, or POSENC_REPLICATE=1 is in the environment, the ✗ is shown and that is all.
-        TypeError: value or bound is not a number, or not one per seed.
-        ValueError: value is NaN or empty, there are two bounds or none, or in_at_least fits no values.
-    """
-    made = make(
-        sentence,
-        value,
-        below=below,
-        above=above,
-        between=between,
-        equals=equals,
-        in_at_least=in_at_least,
-        case=case,
-    )
-    shell, fails = get_ipython(), not made.held and not _goes_on(sys._getframe(1).f_globals)
-    if shell:
-        _claimed.append(made)
-        shell.events.register("post_run_cell", _show)  # once, however often it is asked for
-    else:
-        print(made)
-    if fails:
-        _show()
-        raise AssertionError(str(made).replace(MARK, "").replace(_JOINER, ""))
-
-
 def make(
     sentence: str,
     value: object,
@@ -237,6 +186,37 @@ def make(
         if type(in_at_least) is not int or not 1 <= in_at_least <= len(values):
             raise ValueError(f"in_at_least is {in_at_least!r}; it must be 1 to {len(values)}")
     return Claim(sentence, case, values, relation, bound, in_at_least, several)
+
+
+@functools.wraps(make, assigned=())  # its arguments
+def claim(*measured, **bound) -> None:
+    """Show a sentence with what was measured and its bound, ✓ where the bound holds and ✗ where it does not.
+
+    In a notebook it is shown with the other claims of its cell, below what else the cell shows.
+
+    Args:
+        sentence: what is claimed.
+        value: a number, or one number per seed as a list or a tensor of one dimension.
+        below, above, between, equals: the bound, one of them; the ends of `between` are included.
+        in_at_least: in how many of several values the bound must hold; in all, unless it is given.
+        case: for a claim in a loop, which of its cases this is.
+
+    Raises:
+        AssertionError: the bound does not hold, where the notebook's SEED, PACE and STEPS have their defaults.
+            Where they are changed, or POSENC_REPLICATE=1 is in the environment, the ✗ is shown and that is all.
+        TypeError: value or bound is not a number, or not one per seed.
+        ValueError: value is NaN or empty, there are two bounds or none, or in_at_least fits no values.
+    """
+    made = make(*measured, **bound)
+    shell, fails = get_ipython(), not made.held and not _goes_on(sys._getframe(1).f_globals)
+    if shell:
+        _claimed.append(made)
+        shell.events.register("post_run_cell", _show)  # once, however often it is asked for
+    else:
+        print(made)
+    if fails:
+        _show()
+        raise AssertionError(str(made).replace(MARK, "").replace(_JOINER, ""))
 
 
 _LINE = re.compile(
@@ -344,10 +324,8 @@ def _values(value: object) -> tuple[bool, tuple[float, ...]]:
     for one in value if several else [value]:
         one = one.tolist() if hasattr(one, "tolist") else one
         if isinstance(one, list):
-            raise TypeError(
-                "the value has more than one dimension: "
-                "reduce it, for instance by abs().max(), to one number, or to one number per seed"
-            )
+            reduced = "reduce it, for instance by abs().max(), to one number, or to one number per seed"
+            raise TypeError(f"the value has more than one dimension: {reduced}")
         values.append(_number("value", one))
     if not values:
         raise ValueError("the value is empty: nothing was measured")

@@ -70,10 +70,7 @@ class Answer:
         try:
             result = self.function(*copies)
         except (Exception, SystemExit) as error:
-            if isinstance(error, Unanswered) or (type(error), str(error)) == (
-                NotImplementedError,
-                "your turn",
-            ):
+            if isinstance(error, Unanswered) or (type(error), str(error)) == (NotImplementedError, "your turn"):
                 raise NotAttempted from error  # torch raises NotImplementedError, too
             wrong(f"it raised {type(error).__name__}: {_first_line(error)}{_called_with(names, inputs)}")
         for name, before, after in zip(names, inputs, copies):
@@ -100,10 +97,8 @@ class Answer:
             mend = "keep the dtype of the inputs" if given else f"make it with dtype={dtype}"
             wrong(f"the result is {result.dtype}, expected {dtype}: {mend}")
         if result.isnan().any():
-            wrong(
-                "the result holds NaN: look for 0/0, "
-                "inf - inf, 0·inf, the root of a negative number, or a row in which everything is -inf"
-            )
+            look = "0/0, inf - inf, 0·inf, the root of a negative number, or a row in which everything is -inf"
+            wrong(f"the result holds NaN: look for {look}")
         return result.detach()
 
     def number(self, *inputs: Any) -> float:

@@ -33,12 +33,8 @@ class Guess:
 
     def __init__(self, question: str, options: Sequence[str], several: bool) -> None:
         self.question, self.options, self.several = question, tuple(options), several
-        self.buttons = [
-            widgets.ToggleButton(
-                description=option, tooltip=option, layout=widgets.Layout(width="auto", max_width="100%")
-            )
-            for option in self.options
-        ]
+        wide = {"width": "auto", "max_width": "100%"}
+        self.buttons = [widgets.ToggleButton(tooltip=option, layout=wide) for option in self.options]
         self._lines: list[_Comparison] = []
         self._exclusive = False  # one choice is taking the place of another
         for button in self.buttons:
@@ -46,10 +42,7 @@ class Guess:
         self._write()
         many = " Choose all that apply." if several else ""
         asked = widgets.HTML(f"<strong>{html.escape(question)}</strong>{many}")
-        self.view = widgets.VBox(
-            [asked, *self.buttons],
-            layout=widgets.Layout(align_items="flex-start"),
-        )
+        self.view = widgets.VBox([asked, *self.buttons], layout={"align_items": "flex-start"})
 
     @property
     def chosen(self) -> tuple[str, ...]:

@@ -36,20 +36,14 @@ def in_place(x):
     return x
 
 
-def raises(x):
-    raise ZeroDivisionError("first line\nsecond line")
+def raises(error):
+    def answer(x=None):
+        raise error
+
+    return answer
 
 
-def leaves(x):
-    raise SystemExit
-
-
-def not_yet(x):
-    raise NotImplementedError("not yet")
-
-
-def stub(*_):
-    raise NotImplementedError("your turn")
+stub = raises(NotImplementedError("your turn"))
 
 
 ANSWERS = {
@@ -68,9 +62,9 @@ ANSWERS = {
     "✗ double_it: the result holds NaN: look for 0/0, inf - inf, 0·inf, the root of a negative number, "
     "or a row in which everything is -inf": lambda x: x * torch.nan,
     "✗ double_it: it changed its input x in place: work on a copy and return a new value": in_place,
-    "✗ double_it: it raised ZeroDivisionError: first line (called with x of shape (2,))": raises,
-    "✗ double_it: it raised SystemExit: no message (called with x of shape (2,))": leaves,
-    "✗ double_it: it raised NotImplementedError: not yet (called with x of shape (2,))": not_yet,
+    "✗ double_it: it raised ValueError: no (called with x of shape (2,))": raises(ValueError("no\nno")),
+    "✗ double_it: it raised SystemExit: no message (called with x of shape (2,))": raises(SystemExit()),
+    "✗ double_it: it raised NotImplementedError: no (called with x of shape (2,))": raises(NotImplementedError("no")),
     "✗ double_it: it takes (x, y) but is called with 1 arguments: keep the stub's first line": lambda x, y: x,
     "✗ double_it: it takes () but is called with 1 arguments: keep the stub's first line": lambda: None,
     "✗ double_it: pass the function itself, double_it, not a Tensor": torch.zeros(2),
@@ -103,13 +97,10 @@ def test_what_torch_has_not_implemented_is_attempted(capsys):
 
 
 def test_a_message_tells_what_the_function_was_called_with():
-    def raises(*inputs):
+    def many(table, length, base, word, words, layer, share, long):
         raise ValueError("no")
 
-    def many(table, length, base, word, words, layer, share, long):
-        return raises()
-
-    inputs = torch.ones(2, 3), 5, 0.5, "a", ["a"], raises, torch.tensor(0.25), list(range(100))
+    inputs = torch.ones(2, 3), 5, 0.5, "a", ["a"], many, torch.tensor(0.25), list(range(100))
     with pytest.raises(Wrong) as told:
         Answer(many)(*inputs)
     assert str(told.value) == (
@@ -117,7 +108,7 @@ def test_a_message_tells_what_the_function_was_called_with():
         "words = ['a'], share = tensor(0.2500), long = a list)"
     )
     with pytest.raises(Wrong, match="it raised ValueError: no$"):
-        Answer(lambda layer: raises())(raises)
+        Answer(raises(ValueError("no")))(print)
 
 
 RIGHT = torch.tensor([[1.0, -3.0], [2.0, 5.0]], dtype=torch.float64)
@@ -147,19 +138,13 @@ def test_hidden_keys_do_not_disturb_the_difference():
     assert difference(hidden.nan_to_num(neginf=0), hidden) == "at [0, 1] it is 0 and should be -inf"
 
 
+class Silent:
+    __repr__ = raises(ValueError())
+
+
 def test_a_value_is_shown_where_it_fits():
-    assert [shown(value) for value in ("a", [1], torch.ones(2, 2), list(range(50)))] == [
-        "'a'",
-        "[1]",
-        "a Tensor",
-        "a list",
-    ]
-
-    class Silent:
-        def __repr__(self):
-            raise ValueError
-
-    assert shown(Silent()) == "a Silent"
+    values = {"'a'": "a", "[1]": [1], "a Tensor": torch.ones(2, 2), "a list": list(range(50)), "a Silent": Silent()}
+    assert [*map(shown, values.values())] == [*values]
 
 
 @pytest.mark.parametrize("line", NUMBERS)
