@@ -83,5 +83,11 @@ def example(*, held: bool = False, **more) -> Live:
     )
 
 
+def at(live: Live, **values: object) -> Live:
+    """A figure whose controls stand at these values, and the others where they start."""
+    live.set(**values)
+    return live
+
+
 def pixels(png: bytes) -> Image.Image:
     return Image.open(io.BytesIO(png)).convert("RGB")

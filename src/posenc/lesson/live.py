@@ -43,7 +43,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.text import Text
 
-from posenc.lesson.controls import NAME_HANDLES, answer_beside_a_cell, ends, in_words
+from posenc.lesson.controls import NAME_HANDLES, answer_beside_a_cell, in_words
 from posenc.lesson.following import follow, shown
 from posenc.lesson.png import encode
 
@@ -163,29 +163,6 @@ class Live:
             self.move()
         if refused:
             raise ValueError("; ".join(refused))
-
-    def sweep(self) -> int:
-        """Take every control but the text boxes to both its ends and back; how many frames that drew.
-
-        Raises:
-            AssertionError: a control changed no pixel, or back at the start the picture is another one.
-        """
-        frames = 0
-        for name, control in self.controls.items():
-            if isinstance(control, widgets.Text):
-                continue
-            start, before, seen = control.value, self.png(), []
-            for end in ends(control):
-                if end != control.value:
-                    self.set(**{name: end})
-                    seen.append(self.png())
-            if control.value != start:
-                self.set(**{name: start})
-                seen.append(self.png())
-            assert any(picture != before for picture in seen), f"{in_words(name, control)}: it moves nothing"
-            assert self.png() == before, f"{in_words(name, control)}: back there, the picture is another one"
-            frames += len(seen)
-        return frames
 
     def png(self) -> bytes:
         """The current frame."""

@@ -20,7 +20,7 @@ from colours import confused
 from ipywidgets import Text
 from matplotlib import text
 from matplotlib.colors import to_hex
-from pictures import as_kept, load, same_or_where, shown
+from pictures import as_kept, example, load, same_or_where, shown
 from PIL import Image, ImageSequence
 from thorough import ALL
 
@@ -31,11 +31,8 @@ from posenc.lesson.live import Live
 
 HERE = Path(__file__).parent
 FIGURES = figure_functions(needing=True)
-IN_ROWS = {  # of which each has its name, so that no colour is needed to tell them apart
-    "four_term_expansion.missed",
-    "models_you_use.who_asks",
-    "what_it_costs.timeline",
-}
+# in rows, of which each has its name, so that no colour is needed to tell them apart
+IN_ROWS = {"four_term_expansion.missed", "models_you_use.who_asks", "what_it_costs.timeline"}
 NEEDING = FIGURES.keys() - figure_functions()
 
 
@@ -61,13 +58,12 @@ def pictures(chapter: str) -> list[tuple[str, bytes]]:
 
 def drawn_as_kept(name: str, live: Live) -> None:
     chapter, _, function = name.partition(".")
-    if function not in made_up(chapter):
-        stored = [picture for words, picture in pictures(chapter) if words == repr(live)]
-        assert stored, f"no cell of the chapter shows it as it starts: {live!r}"
-        where = [same_or_where(live.png(), picture) for picture in stored]
-        assert None in where, f"{where[0]}. If that is meant: make pictures"
-        return
-    as_kept(live.png(), HERE / chapter / f"{function}.png")
+    if function in made_up(chapter):
+        return as_kept(live.png(), HERE / chapter / f"{function}.png")
+    stored = [picture for words, picture in pictures(chapter) if words == repr(live)]
+    assert stored, f"no cell of the chapter shows it as it starts: {live!r}"
+    where = [same_or_where(live.png(), picture) for picture in stored]
+    assert None in where, f"{where[0]}. If that is meant: make pictures"
 
 
 def small_text(live: Live) -> dict[str, float]:
@@ -91,10 +87,28 @@ def told_by_colour_alone(live: Live) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "name",  # those of chapter 9 make models
-    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("models_you_use")) for name in FIGURES],
-)
+def sweep(live: Live) -> None:
+    """Take every control but the text boxes to both its ends and back."""
+    for name, control in live.controls.items():
+        if not isinstance(control, Text):
+            start, before, pictures = control.value, live.png(), []
+            for value in (*ends(control), start):
+                live.set(**{name: value})
+                pictures.append(live.png())
+            assert {*pictures} != {before}, f"{name}: it moves nothing"
+            assert pictures[-1] == before, f"{name}: back there, the picture is another one"
+
+
+def test_a_dead_control_and_a_picture_that_remembers_are_found():
+    with pytest.raises(AssertionError, match="hold: it moves nothing"):
+        sweep(example())
+    live = example()
+    live.update = lambda **_: live.artists["dot"].set_markersize(1 + live.artists["dot"].get_markersize())
+    with pytest.raises(AssertionError, match="x: back there, the picture is another one"):
+        sweep(live)
+
+
+@pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.slow
 def test_a_figure(name):
     """It leaves the learner's random numbers alone, is drawn as it is kept, can be read, and every control moves it
@@ -107,7 +121,7 @@ def test_a_figure(name):
     drawn_as_kept(name, live)
     assert not small_text(live)
     assert name in IN_ROWS or not told_by_colour_alone(live)
-    assert live.sweep() >= len(live.controls.keys() - {"sentence"})
+    sweep(live)
 
 
 def places(live: Live) -> Iterator[dict]:
@@ -152,10 +166,8 @@ def test_the_readme_shows_what_chapter_4_draws():
         times = [900 if number in (0, 21) else 140 for number in range(len(frames))]
         frames[0].save(path, save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=True)
     with Image.open(path) as kept:
-        same = [
-            not differ(one, frame.convert("RGB"))
-            for one, frame in zip(drawn, ImageSequence.Iterator(kept), strict=True)
-        ]
+        frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(kept)]
+    same = [not differ(one, frame) for one, frame in zip(drawn, frames, strict=True)]
     assert all(same), "the README's picture is another one. If that is meant: make pictures"
 
 

@@ -309,7 +309,6 @@ def test_a_locked_slider_takes_the_other_one_along(drawn):
     ):
         live.set(**values)
         assert (live.controls["m"].value, live.controls["n"].value) == stands
-    assert live.sweep() > 4
 
 
 def test_a_lock_stays_right_where_a_move_raises():
@@ -348,54 +347,6 @@ def test_frames_draw_all_where_a_control_changes_the_layout():
     assert (frame[..., :3] == pixels(live.png())).all()
     live.set(top=10)
     assert live.png() == before
-
-
-# Sweeping
-
-
-def test_sweep_visits_both_ends_of_every_control_and_comes_back():
-    seen = []
-
-    def update(line, level, mask, shown, words):
-        seen.append((level, mask, shown, words))
-        line.set_data([0.5 + 0.1 * (mask == "causal") + 0.2 * shown], [level])
-
-    controls = {
-        "level": slider("level", -1, 4, value=2),
-        "mask": choice("mask", ["none", "banded", "causal"]),
-        "shown": switch("shown", value=True),
-        "words": text("words", value="a b"),
-    }
-    assert dot(update, **controls).sweep() == 3 + 2 + 2
-    assert [*map(set, zip(*seen))] == [{-1, 2, 4}, {"none", "causal"}, {False, True}, {"a b"}]
-    assert [control.value for control in controls.values()] == [2, "none", True, "a b"]
-
-
-def raises_at(end):
-    def update(line, level):
-        height(line, level)
-        if level == end:
-            raise ZeroDivisionError("at the end")
-
-    return update
-
-
-def grows(line, level):
-    line.set_markersize(line.get_markersize() + 1)
-
-
-@pytest.mark.parametrize(
-    "update, error, message",
-    [
-        (lambda line, level: None, AssertionError, "level, 0 to 9, at 4: it moves nothing"),
-        (grows, AssertionError, "the picture is another one"),
-        (raises_at(0), ZeroDivisionError, "at the end"),
-        (raises_at(9), ZeroDivisionError, "at the end"),
-    ],
-)
-def test_sweep_finds_a_dead_slider_a_picture_that_remembers_and_what_a_callback_raises(update, error, message):
-    with pytest.raises(error, match=message):
-        dot(update, level=slider("level", 0, 9, value=4)).sweep()
 
 
 # Threads
@@ -498,7 +449,7 @@ def test_a_figure_that_stands_still_needs_no_more_than_words():
     empty = still(figure, alt="A line.").png()
     figure.add_subplot().plot([0, 1])
     live = still(figure, alt="A line.")
-    assert live.png() != empty and live.sweep() == 0 and repr(live) == "Figure: A line."
+    assert live.png() != empty and repr(live) == "Figure: A line."
 
 
 def test_slider_handles_get_their_names_from_one_hidden_child():

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from pictures import at
 
 from posenc.additive import binary, shift_matrix, sinusoidal
 from posenc.chapters.additive_encodings import figures
@@ -27,8 +28,7 @@ def points(live, name):
 
 @pytest.mark.parametrize("position", [0, 40])
 def test_the_bars_of_the_sum_are_those_of_word_and_place(position):
-    live = figures.word_at_a_place()
-    live.set(position=position)
+    live = at(figures.word_at_a_place(), position=position)
     code = sinusoidal(torch.tensor(position), 8).tolist()
     assert heights(live, "added") == pytest.approx(code)
     word = [s - c for s, c in zip(heights(live, "sum"), code)]
@@ -37,8 +37,7 @@ def test_the_bars_of_the_sum_are_those_of_word_and_place(position):
 
 
 def test_the_mean_takes_off_what_is_the_same_everywhere():
-    live = figures.count_and_norm()
-    live.set(position=7)
+    live = at(figures.count_and_norm(), position=7)
     assert heights(live, "sum") == [8, 5, 11] and live.artists["mean in words"].get_text() == "mean 8"
     assert heights(live, "minus its mean") == [0, -3, 3]
     live.set(where="the first alone")
@@ -51,8 +50,7 @@ def steps_of(live):
 
 
 def test_with_corners_the_waves_are_the_binary_digits():
-    live = figures.corners()
-    live.png()
+    live = at(figures.corners())
     digits = binary(torch.arange(16), 4)
     for j, name in enumerate(("1s", "2s", "4s", "8s")):
         drawn = points(live, f"{name}, dots")
@@ -61,8 +59,7 @@ def test_with_corners_the_waves_are_the_binary_digits():
 
 
 def test_without_corners_the_waves_are_sines_and_with_cosines_the_steps_are_level():
-    live = figures.corners()
-    live.set(filed=100)
+    live = at(figures.corners(), filed=100)
     along, places = points(live, "4s").T
     torch.testing.assert_close(along, 0.5 - (2 * math.pi * (places + 0.5) / 8).sin() / 2, rtol=0, atol=1e-5)
     assert max(steps_of(live)) - min(steps_of(live)) > 0.2
@@ -73,8 +70,7 @@ def test_without_corners_the_waves_are_sines_and_with_cosines_the_steps_are_leve
 
 
 def test_the_framed_position_is_drawn_below_and_its_step_above():
-    live = figures.position_codes()
-    live.set(position=31)
+    live = at(figures.position_codes(), position=31)
     waves = sinusoidal(torch.tensor([31, 32]), 8, base=100.0)
     digits = binary(torch.tensor([31, 32]), 6)
     for name, (here, following) in (("binary, 6 digits", digits), ("sinusoidal, 4 pairs", waves)):
@@ -84,8 +80,7 @@ def test_the_framed_position_is_drawn_below_and_its_step_above():
 
 
 def test_the_hand_draws_its_waves():
-    live = figures.clock_and_waves()
-    live.set(pair=3, power=2.0, position=25)
+    live = at(figures.clock_and_waves(), pair=3, power=2.0, position=25)
     sine, cosine = sinusoidal(torch.tensor(25), 32, base=100.0)[6:8].tolist()
     for name, tip in (("hand", (cosine, sine)), ("sine", (25, sine)), ("cosine", (cosine, 25))):
         assert points(live, name)[-1].tolist() == pytest.approx(tip, abs=1e-5)
@@ -95,8 +90,7 @@ def test_the_hand_draws_its_waves():
 
 
 def test_the_dashed_lines_lead_from_the_tip_to_the_waves():
-    live = figures.clock_and_waves()
-    live.set(position=60, pair=4)
+    live = at(figures.clock_and_waves(), position=60, pair=4)
     live.png()
 
     def on_page(name):
@@ -111,8 +105,7 @@ def test_the_dashed_lines_lead_from_the_tip_to_the_waves():
 
 
 def test_every_hand_ends_where_the_matrix_sends_it():
-    live = figures.all_hands()
-    live.set(position=20, offset=-9)
+    live = at(figures.all_hands(), position=20, offset=-9)
     matrix = torch.as_tensor(live.artists["matrix"].get_array()).reshape(8, 8)
     torch.testing.assert_close(matrix, shift_matrix(-9, 8, base=100.0))
     before, after = sinusoidal(torch.tensor([20, 11]), 8, base=100.0)
@@ -128,8 +121,7 @@ def test_every_hand_ends_where_the_matrix_sends_it():
 
 @pytest.mark.parametrize("offset", [1, 12, 47])
 def test_the_marked_diagonal_has_the_value_of_the_dot(offset):
-    live = figures.similarity_by_offset()
-    live.set(offset=offset)
+    live = at(figures.similarity_by_offset(), offset=offset)
     matrix = torch.as_tensor(live.artists["matrix"].get_array()).reshape(64, 64)
     assert torch.equal(matrix[0].isnan(), torch.arange(64) > offset)  # the map goes as far as the curve
     values = matrix.diagonal(-offset)
@@ -171,8 +163,7 @@ def test_the_readout_of_the_amplitude_counts_tokens():
 
 @pytest.mark.slow
 def test_a_matrix_that_does_not_separate_shows_it():
-    live = figures.amplitude(torch.eye(64, dtype=torch.float64))
-    live.set(amplitude=64)
+    live = at(figures.amplitude(torch.eye(64, dtype=torch.float64)), amplitude=64)
     nearest, after = live.artists["now"].get_ydata()
     assert nearest == after < 0.2
 

@@ -50,22 +50,16 @@ def test_the_numbers_are_those_of_the_codes():
     assert granted(integer(POSITIONS, 32).double())["bounded"][1] == "999"
 
 
-def test_what_float32_rounds_away_is_no_other_step():
-    codes = along_one_direction(POSITIONS, 32).float().double()
-    assert granted(codes)["one step"][0]
-
-
-def test_a_map_reads_what_is_linear_in_the_code():
+def test_a_map_reads_what_is_linear_in_the_code_and_what_float32_rounds_away_is_no_other_step():
     codes = along_one_direction(POSITIONS, 32)
     assert missed_by_a_map(codes, 7) < 1e-9 and missed_by_a_map(codes**2, 7) > 1e-3
+    assert granted(codes.float().double())["one step"][0]
 
 
 def test_the_table_says_the_same_in_words_and_on_the_page():
     table = WishList({"digits <2>": binary, "waves": sinusoidal})
     lines = repr(table).splitlines()
-    assert (
-        len(lines) == 3 and lines[1].startswith("digits <2>") and lines[1].count("✗") == 3 and lines[2].count("✓") == 6
-    )
+    assert lines[1].startswith("digits <2>") and [line.count("✗") for line in lines[1:]] == [3, 0]
     page = table._repr_html_()
     assert "digits &lt;2&gt;" in page and page.count("✗") == 3 and page.count("✓") == 9
     assert all(word in page for word in WISHES)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from pictures import at
 
 from posenc.additive import sinusoidal
 from posenc.chapters.four_term_expansion import figures
@@ -11,7 +12,7 @@ from posenc.chapters.four_term_expansion.distances import fit_by_distance
 from posenc.chapters.four_term_expansion.figures.terms import HEAD, WIDTH
 from posenc.geometry import spans_at
 from posenc.terms import FourTerms, four_terms, matrix_for
-from posenc.text import ROOM, word_vectors
+from posenc.text import word_vectors
 
 
 def missed():
@@ -73,8 +74,7 @@ def test_the_panels_are_the_terms_and_their_sum():
 
 
 def test_a_term_that_is_left_out_is_blank_and_not_in_the_sum():
-    live = figures.four_panels()
-    live.png()
+    live = at(figures.four_panels())
     whole = panel(live, "sum", 6)
     for name in FourTerms._fields:
         before = panel(live, name, 6)
@@ -90,8 +90,7 @@ def test_a_term_that_is_left_out_is_blank_and_not_in_the_sum():
 
 
 def test_shares_stand_above_the_panels():
-    live = figures.four_panels()
-    live.png()
+    live = at(figures.four_panels())
     shown = [live.artists[f"{name}, readout"].get_text() for name in FourTerms._fields]
     assert sum(float(text.removeprefix("share ").rstrip("%")) for text in shown) == pytest.approx(100, abs=0.25)
     live.set(power=-1.7)
@@ -99,12 +98,10 @@ def test_shares_stand_above_the_panels():
     assert "std 0.02" in live.artists["sum, readout"].get_text()
 
 
-def test_a_sentence_that_does_not_fit_is_refused_in_words():
+def test_one_word_is_refused_and_three_are_not():
     live = figures.four_panels()
-    for sentence, message in (("", "no words here"), ("one", "at least 2"), ("a b " * 8, f"room for {ROOM}")):
-        with pytest.raises(ValueError, match=message):
-            live.set(sentence=sentence)
-        assert message in live.error
+    with pytest.raises(ValueError, match="at least 2"):
+        live.set(sentence="one")
     live.set(sentence="one two three")
     assert live.error == ""
 
@@ -124,8 +121,7 @@ def test_the_histogram_counts_all_pairs_and_its_spread_is_that_of_cosines():
 
 
 def test_what_an_angle_costs_is_1_over_sine_and_its_square():
-    live = figures.angle_cost()
-    live.set(noise=1.0)
+    live = at(figures.angle_cost(), noise=1.0)
     curve = dict(zip(*numbers(live, "error").tolist()))
     seen = {}
     for angle in (90, 30, 10, 1):
@@ -143,8 +139,7 @@ def test_what_an_angle_costs_is_1_over_sine_and_its_square():
 
 
 def test_the_error_of_noisy_scores_is_that_of_noisy_vectors():
-    live = figures.angle_cost()
-    live.set(noise=10.0, angle=5)
+    live = at(figures.angle_cost(), noise=10.0, angle=5)
     generator = torch.Generator().manual_seed(0)
     wanted = torch.block_diag(*torch.randn(2, 8, 8, generator=generator, dtype=torch.float64))
     noise = torch.randn(16, WIDTH, generator=generator, dtype=torch.float64) / WIDTH**0.5
@@ -186,8 +181,7 @@ def test_the_subspaces_of_the_chosen_step_stand_beside_random_ones():
 def test_the_maps_show_the_chosen_seed_and_head_without_the_numbers_of_rows():
     generator = torch.Generator().manual_seed(0)
     before, after = ({name: torch.randn(3, 2, 8, 8, generator=generator) for name in ("one", "two")} for _ in range(2))
-    live = figures.position_maps(before, after)
-    live.set(seed=2, head=1)
+    live = at(figures.position_maps(before, after), seed=2, head=1)
     shown = torch.tensor(live.artists["two, after"].get_array())
     visible = torch.ones(8, 8, dtype=torch.bool).tril()
     assert shown[~visible].isnan().all()
@@ -221,8 +215,7 @@ def test_the_rectangle_has_the_areas_of_its_corners():
 
 
 def test_panels_without_names_are_the_four_terms_and_the_switch_names_them():
-    live = figures.unlabelled()
-    live.png()
+    live = at(figures.unlabelled())
     assert [live.artists[f"{letter}, name"].get_text() for letter in "ABCD"] == [*"ABCD"]
     live.set(sentence="so it goes so it", named=True)
     tokens = ["so", "it", "goes", "so", "it"]
@@ -239,8 +232,7 @@ def test_panels_without_names_are_the_four_terms_and_the_switch_names_them():
 def test_the_mean_place_levels_the_rows():
     generator = torch.Generator().manual_seed(0)
     own = torch.randn(2, 2, 6, 6, generator=generator)
-    live = figures.wanted_by_places(own, "a bcd\n")
-    live.set(seed=1, head=1)
+    live = at(figures.wanted_by_places(own, "a bcd\n"), seed=1, head=1)
     expected = level(own[1, 1])
     visible = torch.ones(6, 6, dtype=torch.bool).tril()
     for name, rows in (("own", expected), ("mean", expected.mean(0).expand(6, 6))):

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from pictures import at
 
 from posenc.chapters.longer_than_trained import figures
 from posenc.chapters.longer_than_trained.configuration import rotations
@@ -112,8 +113,7 @@ def test_every_pair_of_a_model_stands_where_its_configuration_says(models, model
 
 
 def test_a_hand_is_lost_where_no_training_text_took_it():
-    live = figures.hands()
-    live.set(power=12.0)
+    live = at(figures.hands(), power=12.0)
     assert "0 of 64 hands" in live.artists["readout"].get_text()
     live.set(power=15.0)
     turns = (2**15 - 1) * angles(ONE, 128) / (2 * math.pi)
@@ -126,8 +126,7 @@ def test_a_hand_is_lost_where_no_training_text_took_it():
 
 
 def test_lines_grow_with_their_sliders():
-    live = dilution()
-    live.set(place=1)
+    live = at(dilution(), place=1)
     assert live.artists["seed 1"].get_ydata() == pytest.approx(WEIGHTS[:2, 1].tolist())
     assert "255 competitors" in live.artists["readout"].get_text()
 
@@ -150,8 +149,7 @@ def test_the_worth_of_methods_is_drawn_as_measured():
     [(4.0, 12, "4,096 positions"), (1.0, 12, "any length"), (7.0, 5, "32 positions")],
 )
 def test_the_longest_text_without_a_new_angle(power, length, longest):
-    live = figures.bases()
-    live.set(power=power, length=length)
+    live = at(figures.bases(), power=power, length=length)
     text = live.artists["readout"].get_text()
     assert f"no new angle up to {longest};" in text
     wavelengths = 2 * math.pi / angles(ONE, 128, base=10**power)
@@ -160,8 +158,7 @@ def test_the_longest_text_without_a_new_angle(power, length, longest):
 
 
 def test_with_the_base_that_the_figure_names_the_slowest_pair_just_comes_round():
-    live = figures.bases()
-    live.png()
+    live = at(figures.bases())
     base = float(live.artists["readout"].get_text().rpartition(" ")[2].replace(",", ""))
     slowest = [2 * math.pi / angles(ONE, 128, base=base + more)[-1] for more in (-1, 1)]
     assert slowest[0] < 4096 < slowest[1]

@@ -1,11 +1,10 @@
-"""Models of transformers: small ones of many classes asked and read, stored ones loaded. No network is touched.
+"""Models of transformers: small ones of many classes asked and read, stored ones loaded. No network is touched."""
 
-Those that need transformers take seconds to import it.
-"""
-
+import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 
@@ -23,6 +22,8 @@ from posenc.chapters.models_you_use.checkpoints import (
 from posenc.chapters.models_you_use.split import products, two_accounts
 from posenc.probe import orthogonal_texts, questions, rotation, scores, some_tokens
 
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[4]
 PLACES = ("GPT-2", "OPT", "BERT")
 TURNED = ("Llama", "Qwen2", "GPT-NeoX", "GPT-J", "Falcon", "RoFormer", "Gemma 3", "Qwen2-VL")
 TURNED += ("Gemma 4", "SmolLM3", "gpt-oss", "DeepSeek V3")
@@ -53,12 +54,29 @@ def test_without_transformers_one_line_says_how_to_get_it(without_transformers, 
         ask()
     (line,) = missing.value._render_traceback_()
     assert INSTALL in line and "\n" not in line
-    project = (Path(__file__).resolve().parents[4] / "pyproject.toml").read_text()
+    project = (ROOT / "pyproject.toml").read_text()
     for extra in INSTALL.split("[")[1].split("]")[0].split(","):
         assert f"\n{extra} = [\n" in project
 
 
-@pytest.mark.slow
+SHELL = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+sys.modules["transformers"] = None  # as if it were not there
+done = InteractiveShell.instance().run_cell(sys.stdin.read())
+print("ended" if done.error_in_exec else "went on")
+"""
+
+
+def test_without_transformers_the_first_cell_says_so_in_one_line_and_run_all_ends_there():
+    cells = nbformat.read(ROOT / "notebooks" / "09_models_you_use.ipynb", as_version=4).cells
+    first = next(cell.source for cell in cells if cell.cell_type == "code")
+    done = subprocess.run([sys.executable, "-c", SHELL], input=first, capture_output=True, text=True, check=True)
+    said, end = done.stdout.strip().splitlines()
+    assert INSTALL in said and end == "ended"
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # else it tries again for 20 s
@@ -78,22 +96,22 @@ def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, monkeypatch):
             load(path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, predicts, message",
+    "ask, error, message",
     [
-        ("GPT-5", False, "no small 'GPT-5'; there are: GPT-2"),
-        ("T5", True, "predicts the next character"),
-        ("Qwen2-VL", True, "predicts the next character"),
+        (lambda: small("GPT-5"), ValueError, "no small 'GPT-5'; there are: GPT-2"),
+        (lambda: small("T5", predicts=True), ValueError, "predicts the next character"),
+        (lambda: small("Qwen2-VL", predicts=True), ValueError, "predicts the next character"),
+        (lambda: gpt2_terms(small("Llama"), torch.arange(5)), TypeError, "LlamaModel is no GPT-2"),
+        (lambda: without_scores(small("BLOOM")), TypeError, "BloomModel has no queries where GPT-2, OPT or Llama have"),
     ],
 )
-def test_an_unknown_class_is_refused(name, predicts, message):
+def test_an_unknown_class_is_refused(ask, error, message):
     pytest.importorskip("transformers")
-    with pytest.raises(ValueError, match=message):
-        small(name, predicts=predicts)
+    with pytest.raises(error, match=message):
+        ask()
 
 
-@pytest.mark.slow
 def test_a_small_model_is_that_of_its_seed_and_leaves_the_random_numbers_alone():
     pytest.importorskip("transformers")
     torch.manual_seed(5)
@@ -103,7 +121,6 @@ def test_a_small_model_is_that_of_its_seed_and_leaves_the_random_numbers_alone()
     assert torch.get_rng_state().equal(before)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 def test_each_class_asks_what_it_is_known_to_ask(name):
     model = small(name)
@@ -126,7 +143,6 @@ def test_each_class_asks_what_it_is_known_to_ask(name):
     assert found.others == 0 and sum(found.shares.values()) == pytest.approx(1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 def test_each_rotation_is_read_and_nothing_else_is_taken_for_one(name):
     unread = {("gpt-oss", 1), ("Qwen3-Next", 0)}  # sinks, and recurrences below
@@ -145,7 +161,6 @@ def test_each_rotation_is_read_and_nothing_else_is_taken_for_one(name):
             assert found.layout == "none"
 
 
-@pytest.mark.slow
 def test_layers_that_turn_a_part_or_nothing_are_read():
     found = rotation(small("Gemma 4"), layer=5)
     assert found.pairs.tolist() == [[0, 8], [1, 9]] and found.base == pytest.approx(1e6, rel=2e-3)
@@ -156,7 +171,6 @@ def test_layers_that_turn_a_part_or_nothing_are_read():
     assert found.pairs.tolist() == [[0, 2], [1, 3]] and questions(model).drift < 1e-12
 
 
-@pytest.mark.slow
 def test_two_bases_and_three_axes_are_found():
     assert [round(rotation(small("Gemma 3"), layer=layer).base, -4) for layer in (4, 5)] == [1e4, 1e6]
     still, moving = torch.zeros(64, dtype=torch.long), torch.arange(64)
@@ -165,7 +179,6 @@ def test_two_bases_and_three_axes_are_found():
     assert pairs == [[0, 1], [2, 3, 4], [5, 6, 7]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["GPT-2", "BERT", "Llama", "T5", "Gemma 3"])
 def test_every_way_to_compute_attention_shows_the_same_scores(name):
     model, tokens = small(name), torch.randint(1, 90, (3, 9))
@@ -175,7 +188,6 @@ def test_every_way_to_compute_attention_shows_the_same_scores(name):
         assert (scores(cast(), tokens, layer=1) - eager).nan_to_num().abs().max() < tolerance
 
 
-@pytest.mark.slow
 def test_a_batch_is_read_as_its_rows_are_and_padding_is_hidden():
     model, tokens = small("GPT-2"), torch.randint(1, 90, (4, 7))
     rows = torch.stack([scores(model, row, layer=1) for row in tokens])
@@ -186,7 +198,6 @@ def test_a_batch_is_read_as_its_rows_are_and_padding_is_hidden():
     assert seen[:, :, 3:, :3].isinf().all() and seen[:, :, 6, 3:].isfinite().all()
 
 
-@pytest.mark.slow
 def test_classes_that_this_was_not_made_on():
     import transformers
 
@@ -214,7 +225,6 @@ def test_classes_that_this_was_not_made_on():
         assert scores(model, torch.arange(3, 9), layer=1).shape == (4, 6, 6)
 
 
-@pytest.mark.slow
 def test_models_without_attention_or_tokens_are_refused():
     import transformers
 
@@ -236,7 +246,6 @@ def test_attention_is_seen_by_the_class_of_a_layer_too():
     assert scores(transformers.RecurrentGemmaModel(config), torch.arange(9)).shape == (2, 9, 9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["GPT-2", "Llama", "T5"])
 def test_a_saved_model_comes_back_from_its_folder(name, tmp_path):
     model = small(name, predicts=name != "T5")
@@ -258,7 +267,6 @@ def as_trained(less):
     return model
 
 
-@pytest.mark.slow
 def test_the_four_terms_of_gpt_2_are_its_scores():
     torch.manual_seed(0)
     model, tokens = as_trained(2), torch.randint(1, 90, (3, 9))
@@ -266,11 +274,8 @@ def test_the_four_terms_of_gpt_2_are_its_scores():
     visible = seen.isfinite()
     assert (sum(gpt2_terms(model, tokens)) - seen)[visible].abs().max() < 1e-5 < 0.1 < seen[visible].std()
     assert gpt2_terms(model.transformer, tokens).content_position.equal(gpt2_terms(model, tokens)[1])
-    with pytest.raises(TypeError, match="LlamaModel is no GPT-2"):
-        gpt2_terms(small("Llama"), tokens)
 
 
-@pytest.mark.slow
 def test_six_products_are_gpt_2s_scores_and_six_shares_agree():
     model = as_trained(20)
     tokens = some_tokens(model, 7)
@@ -288,7 +293,6 @@ def test_six_products_are_gpt_2s_scores_and_six_shares_agree():
     assert max(abs(one - other) for one, other in zip(apart["split"], apart["table"])) < 0.05
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["GPT-2", "OPT", "Llama"])
 def test_without_scores_each_visible_key_gets_the_same_weight(name):
     model, tokens = small(name, predicts=True), torch.randint(1, 90, (7,))
@@ -299,9 +303,3 @@ def test_without_scores_each_visible_key_gets_the_same_weight(name):
         assert (seen.isinf() | (seen == 0)).all() and seen[:, -1].isfinite().all()
     assert next_log_probabilities(model, tokens[None]).equal(before)  # a copy was changed
     assert not next_log_probabilities(silent, tokens[None]).allclose(before)
-
-
-@pytest.mark.slow
-def test_a_model_whose_queries_stand_elsewhere_is_refused():
-    with pytest.raises(TypeError, match="BloomModel has no queries where GPT-2, OPT or Llama have them"):
-        without_scores(small("BLOOM"))

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from pictures import at
 
 from posenc.chapters.models_you_use import figures
 from posenc.chapters.models_you_use.checkpoints import small
@@ -47,14 +48,12 @@ def left_padding():
 
 
 def test_a_sentence_that_moves_on_changes_what_positions_of_their_own_decide():
-    live = figures.moved_on()
-    live.set(far=7)
+    live = at(figures.moved_on(), far=7)
     said = {name: live.artists[f"{name}, readout"].get_text() for name in figures.SIX}
     assert {name for name in said if said[name] == "unchanged"} == {"Llama", "Falcon", "T5"}
     live.set(far=0)
     assert all(live.artists[f"{name}, readout"].get_text() == "unchanged" for name in figures.SIX)
-    own = figures.moved_on(lambda scores: scores - scores.diagonal()[:, None])
-    own.set(far=7)
+    own = at(figures.moved_on(lambda scores: scores - scores.diagonal()[:, None]), far=7)
     said = {name: own.artists[f"{name}, readout"].get_text() for name in figures.SIX}
     assert {name for name in said if said[name] != "unchanged"} == {"GPT-2", "BERT"}
 
@@ -65,8 +64,7 @@ def test_a_sentence_starts_unmoved_where_a_prediction_is_made_and_moved_where_it
 
 
 def test_what_is_drawn_of_a_sentence_is_what_the_softmax_sees_of_it():
-    live = figures.moved_on()
-    live.set(far=3)
+    live = at(figures.moved_on(), far=3)
     sentence = [figures.CHARACTERS.index(character) for character in figures.SENTENCE]
     text = torch.tensor([figures.CHARACTERS.index(".")] * 3 + sentence)
     for name in ("GPT-2", "T5"):
@@ -108,8 +106,7 @@ def test_the_scale_of_the_table_moves_shares_from_contents_to_places():
 
 
 def test_the_four_panels_sum_to_what_the_softmax_sees():
-    live = table_scale()
-    live.set(power=0.0)
+    live = at(table_scale(), power=0.0)
     shares = list(figures.SHARES)[:4]
     panels = sum(torch.tensor(live.artists[share].get_array().filled(0)).reshape(19, 19) for share in shares)
     text = torch.tensor([[figures.CHARACTERS.index(character) for character in figures.SENTENCE]])

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from pictures import at
 
 from posenc import text
 from posenc.chapters.permutation_invariance import figures
@@ -80,8 +81,7 @@ def heights(live, name):
 
 
 def test_the_first_shuffle_makes_the_man_bite_the_dog_and_threads_join_each_word_to_itself():
-    live = figures.sentence_shuffled()
-    live.set(shuffle=1)
+    live = at(figures.sentence_shuffled(), shuffle=1)
     assert words(live, "now", 7) == ["the", "man", "bit", "the", "dog", ".", ""]
     assert words(live, "typed", 7) == [*TOKENS, ""]
     live.set(shuffle=5)
@@ -90,8 +90,7 @@ def test_the_first_shuffle_makes_the_man_bite_the_dog_and_threads_join_each_word
 
 
 def test_no_shuffle_moves_the_last_output_unless_words_are_told_where_they_stand():
-    live = figures.sentence_shuffled()
-    live.png()
+    live = at(figures.sentence_shuffled())
     start = heights(live, "bar")
     for shuffle in range(1, 21):
         live.set(shuffle=shuffle, told=False)
@@ -104,8 +103,7 @@ def test_no_shuffle_moves_the_last_output_unless_words_are_told_where_they_stand
 
 
 def test_rows_travel_with_their_words_and_columns_too():
-    live = figures.permutation()
-    live.set(shuffle=0)
+    live = at(figures.permutation(), shuffle=0)
     names = ("words", "weights", "outputs")
     typed = {name: torch.tensor(live.artists[name].get_array()[:6]) for name in names}
     live.set(shuffle=5)
@@ -151,8 +149,7 @@ def test_two_different_words_change_places_and_the_last_one_stays():
 
 
 def test_an_exchange_travels_from_layer_to_layer_to_the_last_token_under_a_mask():
-    live = figures.layers_and_mask()
-    live.png()
+    live = at(figures.layers_and_mask())
     assert words(live, "word") == "the man bit the dog .".split()
     assert [shown != "0.00" for shown in words(live, "number 1,")] == [False, True, True, True, True, False]
     assert words(live, "number 2,", 7) == [""] * 7

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from matplotlib.colors import to_hex
+from pictures import at
 
 from posenc.chapters.position_bugs import figures
 from posenc.lesson.palette import GREY
@@ -55,8 +56,7 @@ def packing():
 
 
 def test_the_cost_is_drawn_at_the_place():
-    live = cost()
-    live.set(place=3)
+    live = at(cost(), place=3)
     before, more = 1.5 + math.exp(-0.5), 0.8 * 3 / 32
     assert live.artists["readout"].get_text() == f"after 3 characters: {before:.2f} nats"
     live.set(mistake="clockwise")
@@ -66,8 +66,7 @@ def test_the_cost_is_drawn_at_the_place():
 
 
 def test_loud_runs_are_named():
-    live = runs()
-    live.set(mistake="clockwise")
+    live = at(runs(), mistake="clockwise")
     assert live.artists["said"].get_text() == "clockwise: all agree"
     live.set(mistake="cache from 0")
     assert live.artists["said"].get_text() == "cache from 0: these disagree: steps, chunks"
@@ -101,14 +100,12 @@ def test_the_matrices_turn_a_vector_as_the_rotation_does():
 )
 @pytest.mark.slow
 def test_the_port_is_named_by_the_probe(port, words):
-    live = figures.matrices()
-    live.set(port=port)
+    live = at(figures.matrices(), port=port)
     assert words in live.artists["read"].get_text().replace("\n", " ")
 
 
 def test_the_bases_are_marked_and_pairs_are_off_by_their_angles():
-    live = bases()
-    live.set(power=4.0)
+    live = at(bases(), power=4.0)
     assert live.artists["128, here"].get_ydata()[0] == pytest.approx(1.6)
     assert live.artists["8, pairs"].get_ydata() == pytest.approx([1e-4] * 8)
     assert live.artists["off"].get_text() == "0 of 8 pairs are off by more than 0.1 after 8"

@@ -32,11 +32,15 @@ def model():
     return model.requires_grad_(False)
 
 
+@pytest.fixture(scope="module")
+def port(model):
+    return Port(model)
+
+
 PASSAGES = held_out_passages(4, 129)
 
 
-def test_sinks_stay_and_the_oldest_behind_them_go(model):
-    port = Port(model)
+def test_sinks_stay_and_the_oldest_behind_them_go(port):
     _, cache = port(PASSAGES[:, :10])
     kept = [0, 1, 5, 6, 7, 8, 9]
     for (key, value), (old_key, old_value) in zip(port.evict(cache, 3, sinks=2).layers, cache.layers):
@@ -55,8 +59,7 @@ def test_each_layer_may_have_its_own_rotation(model):
         Port(model, rotate=[other])(PASSAGES)
 
 
-def test_losses_are_those_of_the_log_probabilities(model):
-    port = Port(model)
+def test_losses_are_those_of_the_log_probabilities(model, port):
     logs = model(PASSAGES[:, :-1]).log_softmax(-1)
     by_hand = -logs.gather(-1, PASSAGES[:, 1:, None])[..., 0].mean(0)
     torch.testing.assert_close(loss_by_place(port, PASSAGES), by_hand, rtol=1e-4, atol=1e-4)
@@ -65,15 +68,13 @@ def test_losses_are_those_of_the_log_probabilities(model):
     assert apart(logs + 3, logs) < 1e-4
 
 
-def test_a_packed_text_costs_nothing_under_a_mask(model):
-    port = Port(model)
+def test_a_packed_text_costs_nothing_under_a_mask(port):
     for reset in (True, False):
         assert abs(second_text_costs(port, PASSAGES, masked=True, reset=reset)) < 1e-4
         assert abs(second_text_costs(port, PASSAGES, masked=False, reset=reset)) > 1e-3
 
 
-def test_a_stream_without_eviction_is_the_text_decoded(model):
-    port = Port(model)
+def test_a_stream_without_eviction_is_the_text_decoded(port):
     found = streamed_loss(port, PASSAGES, lambda cache, n: cache, window=8)
     assert math.isclose(found, decoded_loss(port, PASSAGES, start=15)[1:].mean().item(), rel_tol=1e-4)
     assert streamed_loss(port, PASSAGES, port.evict, window=8) != pytest.approx(found, rel=1e-3)
@@ -88,8 +89,8 @@ def test_projections_are_changed_in_a_copy(model):
     assert torch.equal(moved.blocks[0].attention.value.weight, model.blocks[0].attention.value.weight)
 
 
-def test_the_text_written_goes_on_from_the_prompt_and_is_drawn_by_the_seed(model):
+def test_the_text_written_goes_on_from_the_prompt_and_is_drawn_by_the_seed(port):
     prompt = PASSAGES[:1, :5]
-    text = written(Port(model), prompt, length=6, seed=1)
-    assert len(text) == 11 and text.startswith("".join(CHARACTERS[code] for code in prompt[0]))
-    assert text == written(Port(model), prompt, length=6, seed=1)
+    text, again = (written(port, prompt, length=6, seed=1) for _ in range(2))
+    assert text == again and len(text) == 11
+    assert text.startswith("".join(CHARACTERS[code] for code in prompt[0]))

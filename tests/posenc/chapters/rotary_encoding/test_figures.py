@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from pictures import at
 
 from posenc.additive import sinusoidal
 from posenc.chapters.rotary_encoding import figures
@@ -32,8 +33,7 @@ def tip(live, name):
 
 @pytest.mark.parametrize("degrees", [-180, -90, 0, 30, 135, 180])
 def test_the_shadow_is_the_dot_product_and_the_length_stays(degrees):
-    live = figures.angle()
-    live.set(degrees=degrees)
+    live = at(figures.angle(), degrees=degrees)
     x, y = tip(live, "copy")
     assert (x, y) == pytest.approx((math.cos(math.radians(degrees)), math.sin(math.radians(degrees))))
     assert live.artists["shadow"].get_xdata()[1] == x == live.artists["now"].get_ydata()[0]
@@ -42,8 +42,7 @@ def test_the_shadow_is_the_dot_product_and_the_length_stays(degrees):
 
 @pytest.mark.parametrize("lock", [True, False])
 def test_the_scores_are_those_of_the_arrows(lock):
-    live = figures.two_positions()
-    live.set(lock=lock)
+    live = at(figures.two_positions(), lock=lock)
     live.set(m=12)
     m, n = live.controls["m"].value, live.controls["n"].value
     assert (m, n) == ((12, 9) if lock else (12, 4))
@@ -59,8 +58,7 @@ def test_the_scores_are_those_of_the_arrows(lock):
 
 
 def test_the_arrows_are_turned_and_added_to_by_the_modules():
-    live = figures.two_positions()
-    live.png()
+    live = at(figures.two_positions())
     query = torch.tensor([0.766, 0.643], dtype=torch.float64)
     ends = {
         "turned": rotate(query, angles(torch.tensor(7), 4, base=16.0)[1:]),
@@ -82,8 +80,7 @@ def test_the_arc_goes_from_query_to_key_the_short_way(q, k):
 
 
 def test_hands_and_wavelengths_are_those_of_the_pairs():
-    live = figures.clocks()
-    live.set(position=1000, pair=33, power=3.0)
+    live = at(figures.clocks(), position=1000, pair=33, power=3.0)
     segments = torch.stack([torch.tensor(hand) for hand in live.artists["hands"].get_segments()])
     hands = segments[:, 1] - segments[:, 0]
     theta = angles(torch.tensor(1000), 128, base=1000.0)
@@ -109,8 +106,7 @@ def at_distances(query, key, count, head_dim, base=10_000.0):
 
 
 def test_the_weights_of_a_head_that_looks_back_are_those_of_its_query_and_key():
-    live = figures.looking_back()
-    live.set(back=5, m=9, size=0.1)
+    live = at(figures.looking_back(), back=5, m=9, size=0.1)
     query, key = 0.1 * figures.aimed(5, 64)
     scores = at_distances(query, key, 10, 64).flip(0) / 8  # of the keys 0 … 9, as the query at 9 sees them
     row = live.artists["weights"].get_array()[9]
@@ -124,8 +120,7 @@ def test_the_weights_of_a_head_that_looks_back_are_those_of_its_query_and_key():
 
 @pytest.mark.parametrize("verb, name", [(2, 7), (9, 1), (4, 4)])
 def test_a_bias_lifts_both_keys_and_a_turn_each_at_its_own_distance(verb, name):
-    live = figures.this_key_there()
-    live.set(verb=verb, name=name)
+    live = at(figures.this_key_there(), verb=verb, name=name)
     lines = {name: line.get_ydata() for name, line in live.artists.items() if name.endswith(("verb", "name"))}
     leads = {way: lines[f"{way}, a verb"] - lines[f"{way}, a name"] for way in ("added", "turned")}
     assert leads["added"] == pytest.approx([0.3] * 13)
@@ -141,8 +136,7 @@ def test_a_bias_lifts_both_keys_and_a_turn_each_at_its_own_distance(verb, name):
 
 @pytest.mark.parametrize("p, pair", [(0, 0), (13, 1), (40, 3)])
 def test_the_tip_of_the_turned_constant_is_in_the_rings_of_the_sinusoid(p, pair):
-    live = figures.constant_turned()
-    live.set(p=p, pair=pair)
+    live = at(figures.constant_turned(), p=p, pair=pair)
     pe = sinusoidal(torch.tensor(p), 8, base=100.0, dtype=torch.float64)[2 * pair : 2 * pair + 2]
     for name, value in zip(("sine", "cosine"), pe.tolist()):
         for mark in ("ring", "dot"):
@@ -160,8 +154,7 @@ def test_the_tip_of_the_turned_constant_is_in_the_rings_of_the_sinusoid(p, pair)
     [({}, 0, 31, 0), ({"last": 0}, 0, 0, 0), ({"first": 20, "last": 3, "ahead": 40}, 3, 20, 40)],
 )
 def test_the_thick_line_is_the_score_of_equal_vectors_in_these_pairs(values, low, high, ahead):
-    live = figures.out_of_step()
-    live.set(**values)
+    live = at(figures.out_of_step(), **values)
     query = torch.zeros(64, dtype=torch.float64)
     query[2 * low : 2 * high + 2] = (2 * (high - low + 1)) ** -0.5
     scores = at_distances(query, rotate(query, angles(torch.tensor(ahead), 64)), 129, 64)
@@ -177,8 +170,7 @@ def test_the_thick_line_is_the_score_of_equal_vectors_in_these_pairs(values, low
 
 @pytest.mark.parametrize("pair", range(4))
 def test_the_boxes_of_a_pair_are_those_that_are_turned_together(pair):
-    live = figures.two_layouts()
-    live.set(pair=pair)
+    live = at(figures.two_layouts(), pair=pair)
     theta = torch.zeros(4, dtype=torch.float64)
     theta[pair] = 1.0
     ones = torch.ones(8, dtype=torch.float64)
@@ -200,15 +192,13 @@ def test_the_boxes_of_a_pair_are_those_that_are_turned_together(pair):
     + [("q and k", ["qk", "qk"], True)],
 )
 def test_the_signs_stand_where_it_turns_and_only_q_and_k_leave_the_output(turned, marks, still):
-    live = figures.where_it_turns()
-    live.set(turned=turned)
+    live = at(figures.where_it_turns(), turned=turned)
     seen = [name.split()[2] for name, mark in live.artists.items() if name != "said" and mark.get_visible()]
     assert sorted(seen) == sorted(marks)
     said = live.artists["said"].get_text()
     assert said.startswith(f"turned: {turned}. ") and said.endswith("by 0.00") == still
     asked = []
-    live = figures.where_it_turns(lambda **way: asked.append(way) or 1.25)
-    live.set(turned=turned)
+    live = at(figures.where_it_turns(lambda **way: asked.append(way) or 1.25), turned=turned)
     assert asked[-1] == {f"turn_{name}": True for name in marks}
     assert live.artists["said"].get_text().endswith("the output by 1.25")
 
@@ -223,8 +213,7 @@ def test_the_signs_stand_where_it_turns_and_only_q_and_k_leave_the_output(turned
     ],
 )
 def test_positions_are_held_as_the_dtype_holds_them(dtype, position, held, distinct):
-    live = figures.low_precision()
-    live.set(dtype=dtype, position=position)
+    live = at(figures.low_precision(), dtype=dtype, position=position)
     assert live.artists["count"].get_text() == f"{position} is held as {held}"
     assert live.artists["distinct"].get_text() == str(distinct)
     assert live.artists["bar"].get_ydata()[1] == distinct

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from pictures import at
 
 from posenc.axes import section_axes, text_and_images
 from posenc.chapters.two_dimensions import figures
@@ -48,8 +49,7 @@ def test_the_picture_has_all_kinds_and_shows_each_as_another_patch():
     "row, column, expected", [(3, 5, {(3, 4), (3, 6)}), (2, 11, {(2, 10), (3, 0)}), (0, 0, {(0, 1)})]
 )
 def test_near_in_the_count_are_the_patches_before_and_after(row, column, expected):
-    live = figures.near()
-    live.set(row=row, column=column)
+    live = at(figures.near(), row=row, column=column)
     columns, rows = live.artists["nearest"].get_data()
     assert {(int(r), int(c)) for r, c in zip(rows, columns)} == expected
     for frame in ("chosen", "on the map"):
@@ -59,8 +59,7 @@ def test_near_in_the_count_are_the_patches_before_and_after(row, column, expecte
 
 
 def test_the_map_holds_the_mean_cosine():
-    live = figures.near()
-    live.set(row=4, column=2)
+    live = at(figures.near(), row=4, column=2)
     theta, shown = angles(torch.arange(96), 16, base=100.0), live.artists["seen"].get_array()
     assert shown[4, 2] == pytest.approx(1)
     assert shown[5, 1] == pytest.approx((theta[61] - theta[50]).cos().mean().item())
@@ -76,8 +75,7 @@ def lit(live, name):
 
 
 def test_the_light_follows_the_weights_and_the_width():
-    live = where_they_look()
-    live.set(row=5, column=4)
+    live = at(where_they_look(), row=5, column=4)
     assert lit(live, "counted") == ({(4, 6)}, 4)
     live.set(width=12)
     assert lit(live, "counted") == ({(4, 10)}, 0)
@@ -107,8 +105,7 @@ def weights(live, name):
     ],
 )
 def test_a_product_of_shares_gives_the_other_corners_as_much(row, column, wanted, kept):
-    live = figures.two_wishes()
-    live.set(row=row, column=column)
+    live = at(figures.two_wishes(), row=row, column=column)
     assert weights(live, "wanted") == wanted and weights(live, "axial") == kept
     product = live.artists["rows"].get_array() * live.artists["columns"].get_array()
     assert np.array_equal(product, live.artists["axial"].get_array())
@@ -127,8 +124,7 @@ def test_the_fan_has_axials_speeds_in_eight_directions():
 
 @pytest.mark.parametrize("degrees, along", [(0, (0, 1)), (90, (1, 0)), (45, (1, -1)), (135, (1, 1)), (180, (0, 1))])
 def test_the_stripes_run_across_the_direction(degrees, along):
-    live = figures.stripes()
-    live.set(degrees=degrees, wavelength=5)
+    live = at(figures.stripes(), degrees=degrees, wavelength=5)
     seen = live.artists["picture"].get_array()
     rows, columns = along
     for n in range(-8, 9):
@@ -137,8 +133,7 @@ def test_the_stripes_run_across_the_direction(degrees, along):
 
 
 def test_the_point_is_the_pairs_two_steps():
-    live = figures.stripes()
-    live.set(degrees=30, wavelength=4)
+    live = at(figures.stripes(), degrees=30, wavelength=4)
     ends = {"step": math.pi / 2, "along": 4}
     for name, length in ends.items():
         (_, column), (_, row) = live.artists[name].get_data()
@@ -150,8 +145,7 @@ def test_the_point_is_the_pairs_two_steps():
 
 @pytest.mark.parametrize("before, rows, columns", [(0, 1, 1), (4, 3, 5), (3, 3, 2)])
 def test_the_three_coordinates_are_those_of_the_module(before, rows, columns):
-    live = figures.token_strip()
-    live.set(before=before, rows=rows, columns=columns)
+    live = at(figures.token_strip(), before=before, rows=rows, columns=columns)
     places = text_and_images(before, (rows, columns), 4)
     written = [*places.mT.tolist(), [*range(len(places))]]
     for line, name in enumerate(("time", "row", "column", "place")):
@@ -177,8 +171,7 @@ def test_the_three_coordinates_are_those_of_the_module(before, rows, columns):
     ],
 )
 def test_pairs_have_the_colour_of_their_axis_and_their_wavelengths(order, sizes, base, turned):
-    live = figures.dealt_pairs()
-    live.set(order=order)
+    live = at(figures.dealt_pairs(), order=order)
     axes = section_axes(sizes, interleaved=order.startswith("interleaved"))
     wavelengths = 2 * math.pi / angles(torch.tensor(1), 128, base=base)
     colours = [live.artists[f"pair {pair}"].get_facecolor() for pair in range(64)]

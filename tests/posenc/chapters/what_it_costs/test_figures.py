@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from pictures import at
 
 from posenc.chapters.what_it_costs import figures
 from posenc.chapters.what_it_costs.layer import layer, rotate_with_cat, shares, times
@@ -94,8 +95,7 @@ def test_what_the_figure_counts_is_a_rotation():
     ],
 )
 def test_the_time_axis_shows_what_is_read(way, cold, third):
-    live = figures.timeline()
-    live.set(way=way, cold=cold)
+    live = at(figures.timeline(), way=way, cold=cold)
     start, end = live.artists["read"].get_segments()[-1][:, 0]
     assert end - start + 1.6 == pytest.approx(third)  # drawn a little shorter
     assert live.artists["readout"].get_text().startswith(f"reads {third} µs in the third call")
@@ -122,8 +122,7 @@ def test_the_bars_are_the_shares():
 
 
 def test_a_step_before_the_cache_costs_the_same_at_any_length():
-    live = figures.rotated_in_a_step()
-    live.set(power=16)
+    live = at(figures.rotated_in_a_step(), power=16)
     before, after = (live.artists[name].get_ydata() for name in ("before", "after"))
     assert len(before) == 17 and len(set(before)) == 1
     one, many = (

@@ -30,35 +30,28 @@ def by_part(new, way):
     return {part: [k for k in kernels if k.part == part] for part in {k.part for k in kernels}}
 
 
+def bytes_of(function):
+    return count_bytes(function).bytes
+
+
 def test_the_weights_are_those_of_the_model():
     weights = sum(kernel.operations for kernel in by_part(1, None)["products"]) // 2
     assert weights == 218_103_808
 
 
 @pytest.mark.parametrize("new", [1, 7, 4096])
-def test_the_products_are_torchs(new):
-    found = [kernel.bytes for kernel in by_part(new, None)["products"]]
+def test_the_products_and_the_rest_are_torchs(new):
+    found = {part: [kernel.bytes for kernel in kernels] for part, kernels in by_part(new, None).items()}
     shapes = [(WIDTH, QUERIES), (WIDTH, KEYS), (WIDTH, KEYS), (QUERIES, WIDTH), (WIDTH, HIDDEN)]
     shapes += [(WIDTH, HIDDEN), (HIDDEN, WIDTH)]
-    assert found == [count_bytes(lambda: empty(new, into) @ empty(out, into).mT).bytes for into, out in shapes]
-
-
-@pytest.mark.parametrize("new", [1, 7, 4096])
-def test_the_rest_is_torchs(new):
+    assert found["products"] == [bytes_of(lambda: empty(new, into) @ empty(out, into).mT) for into, out in shapes]
     x, hidden, key = empty(new, WIDTH), empty(new, HIDDEN), empty(new, KEYS)
-    residual, silu, gated, cached = (
-        count_bytes(fn).bytes
-        for fn in (
-            lambda: x + empty(new, WIDTH),
-            lambda: torch.nn.functional.silu(hidden),
-            lambda: hidden * empty(new, HIDDEN),
-            lambda: empty(new, KEYS).copy_(key),
-        )
-    )
     norm = 2 * x.nbytes  # read once and written once, as a fused kernel does it
-    assert [kernel.bytes for kernel in by_part(new, None)["the rest"]] == [
-        *(norm, cached, cached, residual, norm, silu, gated, residual)
-    ]
+    residual = bytes_of(lambda: x + empty(new, WIDTH))
+    silu = bytes_of(lambda: torch.nn.functional.silu(hidden))
+    gated = bytes_of(lambda: hidden * empty(new, HIDDEN))
+    cached = bytes_of(lambda: empty(new, KEYS).copy_(key))
+    assert found["the rest"] == [norm, cached, cached, residual, norm, silu, gated, residual]
 
 
 def test_attention_by_hand():
@@ -72,10 +65,9 @@ def test_attention_by_hand():
 def test_the_rotation_is_torchs(new):
     cos = empty(new, HEAD)
     found = rotation(new, "ten kernels")
-    counted = [
-        count_bytes(lambda: rotate_with_cat(empty(size // HEAD, new, HEAD), cos, cos)).bytes for size in (QUERIES, KEYS)
-    ]
-    assert [sum(k.bytes for k in found[:5]), sum(k.bytes for k in found[5:])] == counted
+    for kernels, size in ((found[:5], QUERIES), (found[5:], KEYS)):
+        turned = bytes_of(lambda: rotate_with_cat(empty(size // HEAD, new, HEAD), cos, cos))
+        assert sum(kernel.bytes for kernel in kernels) == turned
     (fused,) = rotation(new, "one kernel")
     assert fused.operations == sum(k.operations for k in found) == 3 * new * (QUERIES + KEYS)
     assert fused.bytes == 2 * (2 * new * (QUERIES + KEYS) + 2 * new * HEAD)
