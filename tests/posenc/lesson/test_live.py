@@ -18,7 +18,6 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from pictures import pixels
 
 import posenc.lesson.following
 from posenc.lesson import png
@@ -56,6 +55,10 @@ def heat_map(words=("the", "dog", "bit", "the", "man", "back")) -> Live:
         controls={"turn": slider("turn", 0, size - 1, unit="places")},
         alt="A matrix of scores.",
     )
+
+
+def pixels(png: bytes) -> np.ndarray:
+    return np.asarray(PIL.Image.open(io.BytesIO(png)).convert("RGB"))
 
 
 def height(line, level):
