@@ -11,19 +11,7 @@ import torch
 from planted import unmet, verdict
 
 from posenc.lesson import exercises
-from posenc.lesson.exercises import (
-    Answer,
-    NotAttempted,
-    Unanswered,
-    Wrong,
-    check,
-    difference,
-    exercise,
-    find,
-    shown,
-    use,
-    wrong,
-)
+from posenc.lesson.exercises import Answer, Unanswered, Wrong, check, difference, exercise, find, shown, use, wrong
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +94,7 @@ def test_an_input_of_another_shape_is_changed_too(capsys):
 def test_what_torch_has_not_implemented_is_attempted(capsys):
     line = verdict(capsys, "double_it", lambda x: x.long().softmax(-1))
     assert line.startswith("✗ double_it: it raised NotImplementedError: ") and "not implemented for 'Long'" in line
-    with pytest.raises(NotAttempted):
+    with pytest.raises(exercises.NotAttempted):
         Answer(stub)(1)
 
 
