@@ -1,6 +1,7 @@
 """Chapter 5's figures: what they draw is what the subject modules compute, and what configurations say."""
 
 import dataclasses
+import functools
 import math
 
 import pytest
@@ -55,20 +56,13 @@ def card():
     return figures.card({name: dict.fromkeys(ROWS, share) for name, share in rows.items()})
 
 
-@pytest.fixture(scope="module")
-def stretching():
-    return figures.stretching()
-
-
-@pytest.fixture(scope="module")
-def models():
-    return figures.models()
+# made once, and moved from test to test
+stretched, pairs_of = functools.cache(figures.stretching), functools.cache(figures.models)
 
 
 @pytest.mark.parametrize("method, scale", list(zip(METHODS, (3, 32, 8, 2, 16, 5, 1))))
-def test_every_pair_ends_where_its_speed_takes_it(stretching, method, scale):
-    live = stretching
-    live.set(method=method, scale=scale)
+def test_every_pair_ends_where_its_speed_takes_it(method, scale):
+    live = at(stretched(), method=method, scale=scale)
     speeds = torch.as_tensor(live.artists["speed"].get_ydata())
     ends = {}
     for name in ("end", "new"):
@@ -99,15 +93,15 @@ def test_the_methods_are_those_of_the_subject_module():
 
 @pytest.mark.parametrize("model, power", list(zip(CONFIGURATIONS, (18, 9, 17, 14, 16, 12, 15))))
 @pytest.mark.parametrize("own", [True, False])
-def test_every_pair_of_a_model_stands_where_its_configuration_says(models, model, power, own):
-    models.set(model=model, power=power, own=own)
+def test_every_pair_of_a_model_stands_where_its_configuration_says(model, power, own):
+    live = at(pairs_of(), model=model, power=power, own=own)
     chosen = rotations(CONFIGURATIONS[model])[0]
     speeds = chosen.speeds if own else chosen.trained_speeds
-    drawn = {name: list(map(float, models.artists[name].get_ydata())) for name in ("known", "new")}
+    drawn = {name: list(map(float, live.artists[name].get_ydata())) for name in ("known", "new")}
     assert sorted(drawn["known"] + drawn["new"], reverse=True) == pytest.approx(
         (speeds * (2**power - 1) / (2 * math.pi)).tolist(), rel=1e-5
     )
-    assert f"{len(drawn['new'])} pairs meet new angles" in models.artists["readout"].get_text()
+    assert f"{len(drawn['new'])} pairs meet new angles" in live.artists["readout"].get_text()
     reach = dataclasses.replace(chosen, speeds=speeds).reach
     assert (len(drawn["new"]) > 0) == (2**power - 1 > reach * (1 + 1e-9))
 

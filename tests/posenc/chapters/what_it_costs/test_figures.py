@@ -1,5 +1,7 @@
 """Chapter 7's figures: what they draw is what is counted, simulated and handed to them."""
 
+import functools
+
 import pytest
 import torch
 from pictures import at
@@ -29,15 +31,13 @@ def bytes_by_length():
     return figures.bytes_by_length(lengths)
 
 
-@pytest.fixture(scope="module")
-def roof():
-    return figures.roofline()
+roof = functools.cache(figures.roofline)  # made once, and moved from test to test
 
 
 @pytest.mark.parametrize("length, d", [(32, 32), (1024, 64), (65_536, 256)])
-def test_operations_a_byte_by_hand(roof, length, d):
+def test_operations_a_byte_by_hand(length, d):
     n, t, square = 8 * length * d, length * d, 8 * length**2
-    roof.set(power=length.bit_length() - 1, d=d)
+    live = at(roof(), power=length.bit_length() - 1, d=d)
     expected = {
         "add a vector": n / (2 * n + t),
         "rotate, with cat": 3 * n / (10 * n + 2 * t),
@@ -47,27 +47,26 @@ def test_operations_a_byte_by_hand(roof, length, d):
         "scores of all": 2 * d * square / (2 * n + square),
     }
     for name, numbers in expected.items():
-        x, y = (values[0] for values in roof.artists[name].get_data())
+        x, y = (values[0] for values in live.artists[name].get_data())
         assert x == pytest.approx(numbers / 4)  # four bytes a number
         assert y == pytest.approx(min(25e9 * x, 100e9))
-    readout = roof.artists["readout"].get_text()
+    readout = live.artists["readout"].get_text()
     assert f"T = {length:,}, d = {d}: scores of all, {expected['scores of all'] / 4:.1f}" in readout
 
 
-def test_all_marks_are_inside_the_frame(roof):
-    axes = roof.figure.axes[0]
+def test_all_marks_are_inside_the_frame():
+    axes = roof().figure.axes[0]
     for power in (5, 16):
         for d in (32, 256):
-            roof.set(power=power, d=d)
-            for name, mark in roof.artists.items():
+            for name, mark in at(roof(), power=power, d=d).artists.items():
                 if name != "readout":
                     (x,), (y,) = mark.get_data()
                     assert axes.viewLim.contains(x, y)
 
 
-def test_the_roof_is_the_machines(roof):
+def test_the_roof_is_the_machines():
     live = figures.roofline(bytes_per_second=1e12, flops=1e14)
-    assert live.alt == roof.alt  # no measured number is in the words
+    assert live.alt == roof().alt  # no measured number is in the words
     live.set(power=16, d=256)
     assert live.artists["scores of all"].get_ydata()[0] == 1e14
     x, y = (values[0] for values in live.artists["add a vector"].get_data())
