@@ -9,11 +9,12 @@ is gone. A reworded sentence keeps its key. The chapters' tables of symbols are 
 one meaning in all of them.
 """
 
+import itertools
 import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from nbformat import NotebookNode, v4
@@ -59,14 +60,16 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
             decides it is gone, a number in a finding stands in none of the deciding claims, or a symbol has two
             meanings.
     """
+    known = []  # the file of each claim, the claim, and the name of its code
+    for name, notebook in notebooks.items():
+        codes = code_of(notebook)
+        known += [(name, one, codes.get(one.cell, "")) for one in stored(notebook)]
     count = sum(len(source["claim"]) for source in claims["source"])
     texts = [OPENING.format(count=count, replicated=overview()) + "\n\n" + _overview(claims)]
-    number, codes = 0, {name: code_of(notebook) for name, notebook in notebooks.items()}
+    numbers = itertools.count(1)
     for source in claims["source"]:
         texts.append(f"## {source['title']}\n{source['about']}")
-        for claim in source["claim"]:
-            number += 1
-            texts.append(_entry(number, claim, notebooks, codes, claims["verdicts"]))
+        texts += [_entry(next(numbers), claim, known, claims["verdicts"]) for claim in source["claim"]]
     texts += [_symbols(notebooks), CLOSING]
     return v4.new_notebook(cells=[v4.new_markdown_cell(text, id=_id(text)) for text in texts])
 
@@ -86,43 +89,37 @@ def _overview(claims: dict) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _entry(
-    number: int, claim: dict, notebooks: dict[str, NotebookNode], codes: dict[str, dict], verdicts: list[str]
-) -> str:
+def _entry(number: int, claim: dict, known: list[tuple[str, Stored, str]], verdicts: list[str]) -> str:
     says, verdict, finding = (claim[name] for name in ("says", "verdict", "finding"))
     decided = claim.get("decided", [])
     if verdict not in verdicts:
         raise ClaimError(f"{says!r} has the verdict {verdict!r}; there are: {', '.join(verdicts)}")
     if bool(decided) == (verdict == "not testable here"):
         raise ClaimError(f"{says!r}: either something decides it, or it is not testable here")
-    places = [place for key in decided for place in _places(notebooks, key)]
-    unknown = missing(finding, [one.claim for _, one in places])
+    deciding = [each for key in decided for each in _named(known, key)]
+    unknown = missing(finding, [one.claim for _, one, _ in deciding])
     if decided and unknown:
         raise ClaimError(f"{says!r}: {unknown[0]} stands in none of the deciding claims")
-    deciding: dict[str, dict[str, list[str]]] = {}
-    for name, one in places:
+    measured: dict[str, dict[str, list[str]]] = {}
+    for name, one, code in deciding:
         link = f"[chapter {int(name[:2])}, “{one.heading}”]({name}#cell-id={one.cell})"
         start = escaped(one.claim.sentence) + (", " if one.claim.case else ": ")
-        again = found_again(name[:2], one, codes[name].get(one.cell, ""))
+        again = found_again(name[:2], one, code)
         line = escaped(words(one.claim, sentence=False)) + (f" ({again})" if again else "")
-        deciding.setdefault(link, {}).setdefault(start, []).append(line)
+        measured.setdefault(link, {}).setdefault(start, []).append(line)
     links = [
         f"- {link}: {'; '.join(start + ', '.join(lines) for start, lines in claims.items())}"
-        for link, claims in deciding.items()
+        for link, claims in measured.items()
     ]
     title = f"### {number} · {says.rstrip('.')}"
     return "\n\n".join([title, f"**{verdict.capitalize()}.** {finding}", *filter(None, ["\n".join(links)])])
 
 
-def _places(notebooks: dict[str, NotebookNode], key: str) -> list[tuple[str, Stored]]:
-    """File name and claim, or claims, that a key names."""
+def _named(known: list[tuple[str, Stored, str]], key: str) -> list[tuple[str, Stored, str]]:
+    """The claim, or claims, that a key names."""
     chapter, cell, *place = key.split("/")
-    found = [
-        (name, one)
-        for name, notebook in notebooks.items()
-        for one in stored(notebook)
-        if name.startswith(chapter) and one.cell == cell and place in ([], [str(one.place)])
-    ]
+    of_cell = [each for each in known if each[0].startswith(chapter) and each[1].cell == cell]
+    found = [each for each in of_cell if place in ([], [str(each[1].place)])]
     if not found:
         raise ClaimError(f"no chapter has a claim {key}")
     return found
@@ -131,22 +128,16 @@ def _places(notebooks: dict[str, NotebookNode], key: str) -> list[tuple[str, Sto
 def _symbols(notebooks: dict[str, NotebookNode]) -> str:
     meanings: dict[str, str] = {}
     where: dict[str, list[str]] = {}
+    table = re.compile(r"^\| symbol \| meaning \|\n.*\n((?:\|.*\n?)+)", re.MULTILINE)
     for name, notebook in notebooks.items():
-        for symbol, meaning in _symbol_rows(notebook):
+        prose = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        for row in "".join(table.findall(prose)).splitlines():
+            symbol, meaning = (part.strip() for part in row.strip("|").split("|"))
             if meanings.setdefault(symbol, meaning) != meaning:
                 raise ClaimError(f"{symbol} means {meanings[symbol]!r}, and {meaning!r} in {name}")
             where.setdefault(symbol, []).append(str(int(name[:2])))
     rows = [f"| {symbol} | {meaning} | {', '.join(where[symbol])} |" for symbol, meaning in meanings.items()]
     return "\n".join(["## Symbols of the whole course", "", "| symbol | meaning | chapters |", "|---|---|---|", *rows])
-
-
-def _symbol_rows(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for table in re.findall(r"^\| symbol \| meaning \|\n.*\n((?:\|.*\n?)+)", cell.source, re.MULTILINE):
-                for row in table.strip().splitlines():
-                    symbol, meaning = (part.strip() for part in row.strip("|").split("|"))
-                    yield symbol, meaning
 
 
 def main(arguments: Sequence[str] = ()) -> int:
