@@ -11,7 +11,7 @@ from rotations import Setting
 from posenc.probe import Convention, convention
 from posenc.rotary import angles, rotate
 
-transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.slow  # transformers and its classes take seconds to import
 
 SMALL = {"hidden_size": 128, "num_attention_heads": 2, "num_hidden_layers": 4}
 NAMES = """
@@ -28,6 +28,10 @@ SCALINGS = {
     "yarn": {"rope_type": "yarn", "factor": 4.0} | BEFORE,
     "longrope": {"rope_type": "longrope", "factor": 4.0} | BEFORE | FACTORS,
 }
+
+
+def config_of(name, **options):
+    return getattr(pytest.importorskip("transformers"), f"{name}Config")(**options)
 
 
 def theirs(name, config, dtype=torch.float32, layer_type=None):
@@ -50,7 +54,7 @@ def theirs(name, config, dtype=torch.float32, layer_type=None):
 
 
 def configured(name, scaling=None, base=500_000.0):
-    make = partial(getattr(transformers, f"{name}Config"), **SMALL, pad_token_id=0)
+    make = partial(config_of, name, **SMALL, pad_token_id=0)
     rope = {"partial_rotary_factor": make().rope_parameters.get("partial_rotary_factor", 1.0)}
     rope |= {"rope_type": "default", "rope_theta": base} | (scaling or {})
     return make(rope_parameters=rope)
@@ -63,7 +67,6 @@ def read(name, scaling=None, dtype=torch.float32):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.slow
 def test_the_code_of_transformers_does_what_its_configuration_says(name):
     found, expected = read(name)
     assert found.differs(expected) == ""
@@ -106,11 +109,10 @@ PARTLY_SLOWED = {  # what chapter 5 teaches, as models have it: base, size of a 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", PARTLY_SLOWED)
-@pytest.mark.slow
 def test_what_slows_some_pairs_is_named_with_its_factor_and_length(name, dtype):
     base, head_dim, scaling, before = PARTLY_SLOWED[name]
     rope = {"rope_theta": base, "original_max_position_embeddings": before} | scaling
-    config = transformers.LlamaConfig(head_dim=head_dim, max_position_embeddings=131_072, rope_parameters=rope)
+    config = config_of("Llama", head_dim=head_dim, max_position_embeddings=131_072, rope_parameters=rope)
     kind = {"llama3": "llama3", "yarn": "YaRN"}[scaling["rope_type"]]
     found = convention(theirs("Llama", config), head_dim, dtype=dtype)
     assert found.scaling == f"{kind} scaling by {scaling['factor']:g} from {before:,} positions"
@@ -118,10 +120,9 @@ def test_what_slows_some_pairs_is_named_with_its_factor_and_length(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.slow
 def test_proportional_scaling_is_pairs_that_stand_still(dtype):
     """Gemma 4's layers that see everything; those with a window have smaller heads and another base."""
-    config = transformers.Gemma4TextConfig(**SMALL, layer_types=["sliding_attention"] * 3 + ["full_attention"])
+    config = config_of("Gemma4Text", **SMALL, layer_types=["sliding_attention"] * 3 + ["full_attention"])
     with pytest.raises(ValueError, match="pass layer="):
         Convention.from_config(config)
     near, far = (Convention.from_config(config, layer=layer) for layer in (0, 3))
@@ -192,20 +193,20 @@ def test_positions_that_wrap_are_not_called_the_same(dtype):
 
 
 def test_layers_that_differ_are_named():
-    config = transformers.SmolLM3Config(**SMALL, pad_token_id=0)
+    config = config_of("SmolLM3", **SMALL, pad_token_id=0)
     with pytest.raises(ValueError, match="pass layer="):
         Convention.from_config(config)
     still = Convention.from_config(config, layer=3)
     assert still.rotary_dim == 0 and not convention(lambda x, p: x, 64).differs(still)
     assert Convention.from_config(config, layer=0).base == 2_000_000
-    gemma = transformers.Gemma3TextConfig(**SMALL)
+    gemma = config_of("Gemma3Text", **SMALL)
     bases = {gemma.layer_types[i]: Convention.from_config(gemma, layer=i).base for i in range(4)}
     assert bases["sliding_attention"] == 10_000
-    full = transformers.Gemma3TextConfig(**SMALL, layer_types=["full_attention"] * 4)
+    full = config_of("Gemma3Text", **SMALL, layer_types=["full_attention"] * 4)
     expected = Convention.from_config(full, layer=2)
     assert not convention(theirs("Gemma3", full, layer_type="full_attention"), 256).differs(expected)
     for name in ("Cohere2", "Exaone4"):  # no rotation where there is no window
-        config = getattr(transformers, f"{name}Config")(**SMALL | {"num_hidden_layers": 8})
+        config = config_of(name, **SMALL | {"num_hidden_layers": 8})
         turns = [Convention.from_config(config, layer=layer).rotary_dim > 0 for layer in range(8)]
         assert turns == [True, True, True, False] * 2
     with pytest.raises(ValueError, match="older configuration"):
@@ -215,11 +216,11 @@ def test_layers_that_differ_are_named():
 
 
 def test_those_that_turn_neighbours():
-    gptj = transformers.GPTJConfig(n_embd=128, n_head=2, rotary_dim=32)
+    gptj = config_of("GPTJ", n_embd=128, n_head=2, rotary_dim=32)
     expected = Convention.from_config(gptj)
     assert (expected.layout, expected.rotary_dim, expected.head_dim) == ("interleaved", 32, 64)
-    assert Convention.from_config(transformers.Llama4TextConfig(**SMALL), layer=0).layout == "interleaved"
-    deepseek = Convention.from_config(transformers.DeepseekV3Config())
+    assert Convention.from_config(config_of("Llama4Text", **SMALL), layer=0).layout == "interleaved"
+    deepseek = Convention.from_config(config_of("DeepseekV3"))
     assert (deepseek.layout, deepseek.head_dim) == ("interleaved", 64)
 
 
@@ -233,8 +234,8 @@ def test_equality_is_of_what_was_read_and_not_of_how_far():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_rotation_that_reorders_its_dimensions_is_read(dtype):
     """DeepSeek V3 turns neighbours and puts their first dimensions before all second ones."""
-    deepseek = transformers.models.deepseek_v3.modeling_deepseek_v3
-    config = transformers.DeepseekV3Config(qk_rope_head_dim=32)
+    config = config_of("DeepseekV3", qk_rope_head_dim=32)
+    deepseek = importlib.import_module("transformers.models.deepseek_v3.modeling_deepseek_v3")
     embedding = deepseek.DeepseekV3RotaryEmbedding(config)
 
     def turned(x, positions):

@@ -129,16 +129,6 @@ def test_position_0_is_the_identity(layout, dtype):
     assert torch.equal(rotate(x, angles(torch.zeros(3, dtype=torch.long), 10), layout=layout), x)
 
 
-def test_the_first_unit_vector_goes_to_cosine_and_sine():
-    """Counter-clockwise, in the second pair too."""
-    x = torch.eye(4, dtype=torch.float64)
-    theta = angles(torch.tensor(1), 4, base=100.0)
-    cos, sin = math.cos(0.1), math.sin(0.1)
-    assert rotate(x, theta)[0].tolist() == pytest.approx([math.cos(1), math.sin(1), 0, 0])
-    assert rotate(x, theta)[3].tolist() == pytest.approx([0, 0, -sin, cos])
-    assert rotate(x, theta, layout="half_split")[1].tolist() == pytest.approx([0, cos, 0, sin])
-
-
 def test_the_sinusoid_is_a_turned_constant():
     positions = torch.arange(-20, 40)
     constant = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(8)
@@ -332,16 +322,6 @@ def test_a_graph_is_whole_and_takes_any_number_of_tokens(layout, dtype):
 def test_the_example_of_the_help_is_true():
     found = doctest.testmod(rotary)
     assert found.attempted > 0 and found.failed == 0
-
-
-def test_prefill_equals_step_by_step_and_left_padding_changes_nothing():
-    q = draw(7, 16)
-    whole = rotate(q, angles(torch.arange(7), 16))
-    steps = [rotate(q[p : p + 1], angles(torch.tensor([p]), 16)) for p in range(7)]
-    torch.testing.assert_close(torch.cat(steps), whole, rtol=0, atol=0)
-    mask = torch.tensor([0, 0, 1, 1, 1, 1, 1])
-    padded = rotate(q, angles((mask.cumsum(0) - 1).clamp(min=0), 16))
-    torch.testing.assert_close(padded[2:], rotate(q[2:], angles(torch.arange(5), 16)), rtol=0, atol=0)
 
 
 # --- layouts ---------------------------------------------------------------------------------
