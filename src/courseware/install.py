@@ -79,7 +79,7 @@ def install_classroom():
     stamp = os.path.join(CLASSROOM, "installed")
     if contents(stamp) == wanted:
         return
-    say("Making .venv-classroom with nbgrader. This takes half a minute, once.")
+    print("Making .venv-classroom with nbgrader. This takes half a minute, once.", flush=True)
     if subprocess.call([PYTHON, "-m", "venv", "--clear", "--without-pip", CLASSROOM]) != 0:
         raise Problem("Python could not make the folder .venv-classroom; its reason is above.")
     own = glob.glob(os.path.join(CLASSROOM, "lib", "python3*", "site-packages"))[0]
@@ -103,7 +103,10 @@ def make_venv():
             "This Python cannot make virtual environments: its venv module is missing or incomplete. "
             "On Debian and Ubuntu run  sudo apt install python3-venv  and then make again."
         )
-    say("Making .venv with Python " + version + " and installing into it. This takes a minute or more, once.")
+    print(
+        "Making .venv with Python " + version + " and installing into it. This takes a minute or more, once.",
+        flush=True,
+    )
     if subprocess.call([sys.executable, "-m", "venv", "--clear", VENV]) != 0:
         raise Problem("Python could not make the folder .venv; its reason is above. Then run make again.")
 
@@ -114,9 +117,10 @@ def where_torch_is():
         return []
     if answers(CPU_BUILDS + "/torch/"):
         return ["--extra-index-url", CPU_BUILDS]
-    say(
+    print(
         CPU_BUILDS + " does not answer, so torch comes from where pip finds it. "
-        "If that is the build with CUDA, the course takes 5.2 GB of disk, not 1.5."
+        "If that is the build with CUDA, the course takes 5.2 GB of disk, not 1.5.",
+        flush=True,
     )
     return []
 
@@ -141,11 +145,6 @@ def pip_install(arguments, python=PYTHON):
     command = [python, "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
     if subprocess.call(command + arguments, cwd=ROOT) != 0:
         raise Problem("pip could not install the packages; its reason is above. Then run make again.")
-
-
-def say(sentence):
-    print(sentence)
-    sys.stdout.flush()
 
 
 def main(command="", *port):

@@ -124,16 +124,12 @@ def test_a_notebook_that_cannot_be_read_is_the_readers_and_stops_nothing(course,
 # ------------------------------------------------------------ the start page
 
 
-def test_the_start_page_is_computed_when_it_is_opened(own, monkeypatch):
+def test_the_start_page_is_computed_when_it_is_opened_and_what_was_done_and_how_it_was_left_stay(own, monkeypatch):
     monkeypatch.setattr(progress, "overview", lambda folder: f"of {folder.name}")
     start = lab.welcome(own)
     assert start == own / "start.ipynb"
     (cell,) = json.loads(start.read_text())["cells"]
     assert cell["outputs"][0]["data"]["text/markdown"] == "of my"
-
-
-def test_what_was_done_and_how_the_page_was_left_stay(own):
-    lab.welcome(own)
     (layout,) = (own / lab.WORKSPACES).iterdir()
     for path in (own / progress.FILE, layout):
         path.write_text('{"as": "left"}')
@@ -158,31 +154,24 @@ def launched(tmp_path, course, monkeypatch):
     return launch
 
 
-def test_it_opens_the_readers_copy_for_this_machine_only(launched, tmp_path):
+def test_it_opens_the_readers_copy_for_this_machine_only_and_says_what_stays(launched, own, course, tmp_path, capsys):
+    write(own / CHAPTER, "mine")
+    write(course / CHAPTER, "new")
     options, _ = launched()
-    assert (tmp_path / "my" / CHAPTER).exists()
+    assert "holds what you wrote" in capsys.readouterr().out
     assert f"--ServerApp.root_dir={tmp_path}" in options
     assert "--LabApp.default_url=/lab/tree/my/start.ipynb" in options
     assert "--ip=127.0.0.1" in options
     assert not any("token" in option for option in options), "JupyterLab's own is on unless it is told otherwise"
 
 
-def test_what_stays_is_said(launched, own, course, capsys):
-    write(own / CHAPTER, "mine")
-    write(course / CHAPTER, "new")
-    launched()
-    assert "holds what you wrote" in capsys.readouterr().out
-
-
-def test_jupyterlab_has_the_options(launched):
+def test_jupyterlab_has_the_options_and_a_port_of_ones_own_is_that_or_none(launched):
     classes = {"ServerApp": ServerApp, "LabApp": lab.LabApp}
-    for option in launched()[0]:
+    options, _ = launched("8890")
+    assert options[:2] == ["--port=8890", "--ServerApp.port_retries=0"]
+    for option in options:
         name, dot, trait = option.removeprefix("--").partition("=")[0].partition(".")
         assert not dot or trait in classes[name].class_traits(config=True)
-
-
-def test_a_port_of_ones_own_is_that_or_none(launched):
-    assert launched("8890")[0][:2] == ["--port=8890", "--ServerApp.port_retries=0"]
     assert not any("--port" in option for option in launched()[0]), "the next free one, and JupyterLab says so"
 
 

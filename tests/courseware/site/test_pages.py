@@ -26,10 +26,9 @@ from posenc.lesson.controls import choice, slider, text
 from posenc.lesson.guesses import RUN, Guess, _Comparison
 from posenc.lesson.live import Live, canvas, still
 
-NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 WHOLE = ("index", "claims", "01")  # pages that are tried without ALL=1
 MADE = ("start", "claims", "01", "04")  # notebooks that are made pages of without ALL=1; 04's figures stand still
-PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(NOTEBOOKS.glob("[!s]*.ipynb")))]
+PAGES = ["index.html", *(f"{path.stem}.html" for path in sorted(notebooks.NOTEBOOKS.glob("[!s]*.ipynb")))]
 
 # Drawn anew, a figure that needs a cell with one of these shows another picture than the notebook.
 MEASURED = r"\btrain\(|\bSTEPS\b|\bmeasure\("
@@ -220,7 +219,7 @@ def test_the_first_page_is_the_article_with_figures_of_the_chapters(monkeypatch)
 
 
 def test_the_article_shows_what_chapters_have_and_says_what_they_measured():
-    chapters = {path.stem: notebooks.read(path) for path in NOTEBOOKS.glob("[0-9]*.ipynb")}
+    chapters = {path.stem: notebooks.read(path) for path in notebooks.chapters()}
     wanted = [(chapter, cell) for chapter, cells in pages.shown().items() for cell in cells]
     assert len(wanted) == 8
     for chapter, cell in wanted:
@@ -513,7 +512,7 @@ def test_without_scripts_the_stored_picture_stands(opened):
 def built(tmp_path_factory) -> Path:
     """A folder with notebooks and their site; what a figure needs is trained for a step or two."""
     folder = tmp_path_factory.mktemp("notebooks")
-    for path in NOTEBOOKS.glob("*.ipynb"):
+    for path in notebooks.NOTEBOOKS.glob("*.ipynb"):
         source = path.read_text().replace("STEPS = 1.0", "STEPS = 0.004")
         drawn = source if ALL or path.name.startswith(WHOLE) else source.replace(" Controls: ", " It moves: ")
         if ALL or path.name.startswith(MADE):
