@@ -199,7 +199,7 @@ def realise(answer: Answer) -> None:
     well_done="equal words are all that you need to tell the four apart.",
 )
 def which(answer: Answer) -> None:
-    names, called = [], []
+    calls = []
     for number, sentence in enumerate(("to be or not to be", "a rose is a rose", "so it goes, so it goes")):
         words = words_of(sentence)
         for noise in (0.0, 1e-9):
@@ -210,21 +210,23 @@ def which(answer: Answer) -> None:
                     wrong(f"it returned {_a(got)}: return a name, one of {', '.join(map(repr, NAMES))}")
                 if got not in NAMES:
                     wrong(f"{shown(got)} is no name of a panel: there are {', '.join(map(repr, NAMES))}")
-                names.append((name, noise, sentence))
-                called.append(got)
-    exact = [(name, got) for (name, noise, _), got in zip(names, called) if not noise]
-    rounded = [(name, got) for (name, noise, _), got in zip(names, called) if noise]
-    if all(name == got for name, got in exact + rounded):
+                calls.append((name, got, noise, sentence))
+
+    def as_if(*order: int) -> bool:
+        """Whether each exact panel has the name that stands at its place in this order."""
+        return all(got == NAMES[order[NAMES.index(name)]] for name, got, noise, _ in calls if not noise)
+
+    if all(name == got for name, got, *_ in calls):
         return
-    if len({*called}) == 1:
-        wrong(f"it calls every panel {called[0]!r}")
-    if all(name == got for name, got in exact):
+    if len({got for _, got, *_ in calls}) == 1:
+        wrong(f"it calls every panel {calls[0][1]!r}")
+    if as_if(0, 1, 2, 3):
         wrong("equal rows differ in their ninth digit by rounding: compare with torch.allclose")
-    if all(_swapped(name) == got for name, got in exact):
+    if as_if(0, 2, 1, 3):
         wrong("the mixed two are exchanged: rows are queries, columns are keys")
-    if all(_other(name) == got for name, got in exact):
+    if as_if(3, 2, 1, 0):
         wrong("words and places are exchanged: where the query's part is content, equal words have equal rows")
-    (name, _, sentence), got = next(pair for pair in zip(names, called) if pair[0][0] != pair[1])
+    name, got, _, sentence = next(call for call in calls if call[0] != call[1])
     wrong(f"of “{sentence}” it calls {name} {got!r}: look at the rows and the columns of words that come twice")
 
 
@@ -236,17 +238,6 @@ def _panels(words: list[str], seed: int) -> Tensor:
     visible = torch.ones(len(words), len(words), dtype=torch.bool)
     terms = torch.stack([centre(term, visible) for term in four_terms(x, e, *weights)])
     return terms.round(decimals=9)  # so that what is equal is equal to the last digit
-
-
-def _swapped(name: str) -> str:
-    """The query's part and the key's part, exchanged."""
-    query, key = name.split(" → ")
-    return f"{key} → {query}"
-
-
-def _other(name: str) -> str:
-    """Content for position and position for content."""
-    return name.replace("content", "?").replace("position", "content").replace("?", "position")
 
 
 def _a(value: object) -> str:

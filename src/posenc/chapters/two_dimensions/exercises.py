@@ -25,35 +25,32 @@ def standing_back(answer: Answer) -> None:
         places = torch.tensor([[4, 0], [4, width - 1], [5, 1], [9, 3]])
         row, column = places.unbind(-1)
         got = answer.tensor(places, back, width, shape=places.shape, dtype=torch.int64)
-
-        def is_(*parts: Tensor, got: Tensor = got) -> bool:
-            return torch.equal(got, torch.stack(parts, dim=-1))
-
-        right = _patch(width * row + column - back, width)
-        if is_(*right):
+        same, numbers = partial(torch.equal, got), width * row + column
+        right = _patch(numbers - back, width)
+        if same(right):
             continue
-        if is_(*right[::-1]):
+        if same(right.flip(-1)):
             wrong("row and column have changed places: coordinates are (row, column)")
-        if is_(*_patch(width * row + column + back, width)):
+        if same(_patch(numbers + back, width)):
             wrong("that patch comes later: a step back makes the number smaller")
-        if is_(row, column - back):
+        if same(places - torch.tensor([0, back])):
             wrong(
                 "the column alone moves, and becomes negative: before the first of a row stands the last of the row above"
             )
-        if is_(row - back // width, column - back % width):
+        if same(places - torch.tensor([back // width, back % width])):
             wrong("it forgets the wrap: where the column falls below 0, one row more is used up")
-        if is_(row - back // width, (column - back) % width):
+        if same(torch.stack([row - back // width, (column - back) % width], dim=-1)):
             wrong("the column wraps and the row does not: where the column falls below 0, one row more is used up")
-        if is_(*_patch((width + 1) * row + column - back, width + 1)):
+        if same(_patch(numbers + row - back, width + 1)):
             wrong("it counts width + 1 patches a row: the columns go from 0 to width - 1, and that makes width")
-        here = (got != torch.stack(right, dim=-1)).any(-1).nonzero()[0].item()
+        here = (got != right).any(-1).nonzero()[0].item()
         wrong(
             f"{back} back from {places[here].tolist()} in rows of {width} is not {got[here].tolist()}: count there by hand"
         )
 
 
-def _patch(numbers: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    return numbers // width, numbers % width
+def _patch(numbers: Tensor, width: int) -> Tensor:
+    return torch.stack([numbers // width, numbers % width], dim=-1)
 
 
 @exercise(
