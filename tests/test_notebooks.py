@@ -39,7 +39,7 @@ SCREEN = 600  # pixels of a notebook that a screen of 1280 x 800 shows at once
 
 # ------------------------------------------------------------------ helpers
 
-read, tree = functools.cache(notebooks.read), functools.cache(tree)
+read, tree, parsed = map(functools.cache, (notebooks.read, tree, _parsed))
 
 
 def code(notebook):
@@ -122,14 +122,14 @@ def laboratory(notebook, path):
         complaints += [
             f"{label(cell)} of the {'laboratory' if number else 'lesson'} needs {name} of a section of the laboratory"
             for cell in part
-            for name in sorted({*_global_names(_parsed(cell.source)[1])} & others - gives[number])
+            for name in sorted({*_global_names(parsed(cell.source)[1])} & others - gives[number])
         ]
     return complaints
 
 
 def given(cells):
     """The names that cells give a value; what changes inside does not count."""
-    symbols = [symbol for cell in cells for symbol in _parsed(cell.source)[1].get_symbols()]
+    symbols = [symbol for cell in cells for symbol in parsed(cell.source)[1].get_symbols()]
     return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
 
 
