@@ -19,6 +19,7 @@ from courseware.dependencies import without_training
 pytestmark = pytest.mark.slow
 
 ROOT = notebooks.NOTEBOOKS.parent
+CHAPTERS = [pytest.param(p, marks=[thorough] * ("04" not in p.stem), id=p.stem) for p in notebooks.chapters()]
 FLOAT64 = "import torch\n\ntorch.set_default_dtype(torch.float64)"
 OFFLINE = """
 import sys
@@ -62,9 +63,7 @@ def stamps(folder):
     return {(str(path.relative_to(folder)), path.stat().st_mtime_ns) for path in folder.rglob("*")}
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(p, marks=[thorough] * ("04" not in p.stem)) for p in notebooks.chapters()]
-)
+@pytest.mark.parametrize("path", CHAPTERS)
 def test_a_chapter_prints_the_same(path, tmp_path):
     assert run(without_training(notebooks.read(path)), tmp_path) == ""
 
