@@ -1,7 +1,5 @@
 """Drive notebooks in a real JupyterLab with a real Chromium, by menu, mouse and keyboard as a learner would."""
 
-import atexit
-import functools
 import json
 import os
 import shutil
@@ -320,16 +318,17 @@ def lab(folder: Path, home: Path, *, course: bool = False) -> Iterator[Lab]:
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_for(url, server, log)
-        browser = playwright().chromium.launch_persistent_context(
-            home / "chromium",
-            executable_path=chromium(),
-            headless=True,
-            env=environment,
-            args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
-            viewport={"width": 1280, "height": 900},
-        )
-        yield Lab(folder, url, token, browser)
-        browser.close()
+        with _playwright() as playwright:
+            browser = playwright.chromium.launch_persistent_context(
+                home / "chromium",
+                executable_path=chromium(),
+                headless=True,
+                env=environment,
+                args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
+                viewport={"width": 1280, "height": 900},
+            )
+            yield Lab(folder, url, token, browser)
+            browser.close()
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         try:
@@ -338,12 +337,19 @@ def lab(folder: Path, home: Path, *, course: bool = False) -> Iterator[Lab]:
             os.killpg(server.pid, signal.SIGKILL)
 
 
-@functools.cache
-def playwright() -> Playwright:
+_running: list[Playwright] = []
+
+
+@contextmanager
+def _playwright() -> Iterator[Playwright]:
     """The one of this process, which takes no second."""
-    running = sync_playwright().start()
-    atexit.register(running.stop)
-    return running
+    if _running:
+        yield _running[0]
+        return
+    with sync_playwright() as playwright:
+        _running.append(playwright)
+        yield playwright
+    _running.clear()
 
 
 def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
