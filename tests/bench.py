@@ -220,8 +220,9 @@ def browser() -> Iterator[str]:
 
 def grading(chapter: str, count: int) -> Iterator[str]:
     """Submissions with other answers in each, right, blank or wrong, with one worker and with two."""
-    from classroom import autograde, grade, release
+    from classroom import grade, release
     from classroom.submissions import find_submissions
+    from classroom.workplace import Limits
 
     path = release.chapter(chapter)
     solved = {c.metadata.ex.id: c.source for c in solutions.solved(notebooks.read(path)).cells if "ex" in c.metadata}
@@ -243,12 +244,12 @@ def grading(chapter: str, count: int) -> Iterator[str]:
         seconds = []
         for workers in (1, 2):
             start = time.monotonic()
-            grader = grade.Grader(source, template, folder / f"graded {workers}", autograde.Limits())
+            grader = grade.Grader(source, template, folder / f"graded {workers}", Limits())
             results = [result for _, result in grader.grade(submissions, workers=workers)]
             seconds.append(time.monotonic() - start)
-            if failed := [result["reason"] for result in results if result["reason"]]:
+            if failed := [result.reason for result in results if result.reason]:
                 raise RuntimeError(f"a submission was not graded: {failed[0]}")
-            peak = max(result["memory"] for result in results) / 1e9
+            peak = max(result.memory for result in results) / 1e9
             yield f"{workers} at once: {60 * count / seconds[-1]:5.1f} a minute, {peak:.2f} GB for the largest"
         share = seconds[1] / seconds[0]
         yield f"two workers take {share:.2f} of the time of one{judged(share, 0.625, 1)}"

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,9 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets.config import Config
 
 from classroom import sandbox, workplace
+from classroom.marks import Result
 from classroom.release import PART, configuration
+from classroom.workplace import Limits, Place
 from courseware.dependencies import needed_cells, untrained_cells
 from courseware.install import VENV
 
@@ -31,29 +34,6 @@ ROOM = 10_000_000  # bytes that stay free on the disk; with less nothing that fa
 LONGEST = 10_000_000  # bytes of a message of the kernel; after a longer one its connection is closed
 IDLE = 4  # times its processor time is how long a cell may take by the clock
 STUDENT = "submission"  # to nbgrader every student is called this, each in a gradebook of its own
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one submission may take."""
-
-    cell_seconds: int = 30  # of a processor
-    seconds: int = 600  # by the clock
-    gigabytes: float = 2.0
-    processes: int = 100
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where one submission is graded."""
-
-    course: Path  # nbgrader's folder: the submission and its gradebook; not for the kernel to see
-    own: Path  # the kernel's folder: work with the submitted files, home, tmp and run
-    user: int  # the kernel's user number, or 0 for the grader's own
-    show: tuple[str, ...]  # what the submission must be able to read beside it
-    modules: str  # the folder of the course's package
-    isolated: bool  # behind bubblewrap
-    python: str
 
 
 class Trouble(Exception):
@@ -136,10 +116,10 @@ class Watch(threading.Thread):
 
     def _look(self) -> None:
         processes = psutil.Process().children(recursive=True)
-        self.used = sum(map(_seconds, processes))
-        memory = sum(map(_memory, processes))
+        self.used = sum(_each(processes, lambda process: sum(process.cpu_times()[:4])))  # with children that have ended
+        memory = sum(_each(processes, lambda process: process.memory_info().rss))
         if memory > self.limits.gigabytes * 1e9:  # pages that several share count for each: look closer
-            memory = sum(map(_own_memory, processes))
+            memory = sum(_each(processes, lambda process: process.memory_full_info().pss))
         self.peak = max(self.peak, memory)
         self.full |= shutil.disk_usage(self.folder).free < ROOM
         if self.full:
@@ -152,71 +132,38 @@ class Watch(threading.Thread):
             self.reason = f"it ran longer than {self.limits.seconds} s"
         else:
             return
-        for process in processes:
-            _kill(process)
+        list(_each(processes, psutil.Process.kill))
 
 
-def _memory(process: psutil.Process) -> int:
-    try:
-        return process.memory_info().rss
-    except psutil.Error:
-        return 0
+def _each(processes: list[psutil.Process], ask: Callable[[psutil.Process], float]) -> Iterator[float]:
+    """What each answers; one that has ended in the meantime is left out."""
+    for process in processes:
+        with suppress(psutil.Error):
+            yield ask(process)
 
 
-def _seconds(process: psutil.Process) -> float:
-    """Of all processors, with those of its children that have ended."""
-    try:
-        return sum(process.cpu_times()[:4])
-    except psutil.Error:
-        return 0.0
-
-
-def _own_memory(process: psutil.Process) -> int:
-    """Of a page that several processes share, its share."""
-    try:
-        return process.memory_full_info().pss
-    except psutil.Error:
-        return 0
-
-
-def _kill(process: psutil.Process) -> None:
-    try:
-        process.kill()
-    except psutil.Error:
-        pass
-
-
-def autograde(place: Place, name: str, limits: Limits) -> dict:
+def autograde(place: Place, name: str, limits: Limits) -> Result:
     """Grade the submission that lies in place.course.
 
     Where an answer raised it is run once more with all cells above the last answer but the trainings, and the
-    better of the two runs counts.
-
-    Returns:
-        "marks", exercise → [mark, points]; "notes", exercise → why it has no mark; "shown", exercise → the answer and
-        the error; "reason", why nothing was graded, or "". "raised" says whether an answer did, "memory" is the peak
-        of its processes in bytes.
-
-    Where nbgrader fails or no kernel starts, Trouble is raised.
+    better of the two runs counts. Where nbgrader fails or no kernel starts, Trouble is raised.
     """
     watch, run = Watch(limits, place.own), Run()
     api = NbGraderAPI(config=_settings(place, limits, runs_needed(run, limits, watch)))
     watch.start()
-    found = _run(api, name, place, watch, run)
-    if found["raised"]:
+    found, raised = _run(api, name, place, watch, run)
+    if raised:
         run.everything = True
         with suppress(Trouble):
-            found = max(found, _run(api, name, place, watch, run), key=_points)
+            again, _ = _run(api, name, place, watch, run)
+            found = max(found, again, key=lambda result: result.mark)
     watch.done.set()
-    return found | {"memory": watch.peak}
+    found.memory = watch.peak
+    return found
 
 
-def _points(found: dict) -> float:
-    return sum(got for got, _ in found["marks"].values())
-
-
-def _run(api: NbGraderAPI, name: str, place: Place, watch: Watch, run: Run) -> dict:
-    """Run and mark it. A cell that ends the kernel or cannot be interrupted is left out the next time.
+def _run(api: NbGraderAPI, name: str, place: Place, watch: Watch, run: Run) -> tuple[Result, bool]:
+    """Run and mark it, and say whether an answer raised. A cell that ends the kernel or cannot be interrupted is left out the next time.
 
     What breaks the kernel in another way may have come from outside once; the second time it is the submission's.
     """
@@ -244,17 +191,16 @@ def _run(api: NbGraderAPI, name: str, place: Place, watch: Watch, run: Run) -> d
         lost = "its code broke the connection to its kernel, as does output of more than 10 MB at once"
         crashed = "its code ended or crashed the kernel"
         run.left_out[run.at] = watch.reason or (crashed if died else stuck if run.stuck else lost)
-    found = {"marks": {}, "notes": {}, "shown": {}, "reason": "" if done["success"] else watch.reason, "raised": False}
+    found = Result({}, reason="" if done["success"] else watch.reason)
     with Gradebook(api.coursedir.db_url) as gradebook:
         for cell in gradebook.find_notebook(name, name).grade_cells:
-            found["marks"][cell.name] = [0.0, cell.max_score]
-        if not found["reason"]:
-            for grade in gradebook.find_submission_notebook(name, name, STUDENT).grades:
-                found["marks"][grade.name][0] = grade.score
-    if not found["reason"]:
-        path = place.course / "autograded" / STUDENT / name / f"{name}.ipynb"
-        _tell(found, json.loads(path.read_text(encoding="utf-8"))["cells"], place)
-    return found
+            found.marks[cell.name] = [0.0, cell.max_score]
+        if found.reason:
+            return found, False
+        for grade in gradebook.find_submission_notebook(name, name, STUDENT).grades:
+            found.marks[grade.name][0] = grade.score
+    marked = place.course / "autograded" / STUDENT / name / f"{name}.ipynb"
+    return found, _tell(found, json.loads(marked.read_text(encoding="utf-8"))["cells"], place)
 
 
 def fresh(run: Path) -> None:
@@ -266,27 +212,22 @@ def fresh(run: Path) -> None:
 
 def _settings(place: Place, limits: Limits, execute: type[Execute]) -> Config:
     """nbgrader's settings, and the kernel behind the sandbox instead of the plain one."""
-    kernel = {
-        "own": str(place.own),
-        "user": place.user,
-        "show": place.show,
-        "isolated": place.isolated,
-        "disk": int(limits.gigabytes * 1e8),
-        "python": place.python,
-        "memory": int(limits.gigabytes * 1e9),
-        "environment": {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "LANG": "C.UTF-8",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONHASHSEED": "0",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONPATH": place.modules,
-            "POSENC_STRICT": "1",
-        },
+    environment = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": place.show[0],
+        "POSENC_STRICT": "1",
     }
+    memory = int(limits.gigabytes * 1e9)
+    kernel = {"own": str(place.own), "user": place.user, "show": place.show, "isolated": place.isolated}
+    python = os.path.join(os.path.realpath(VENV), "bin", "python")
+    kernel |= {"disk": memory // 10, "memory": memory, "python": python, "environment": environment}
     wanted = place.course / "sandbox.json"
     wanted.write_text(json.dumps(kernel))
-    argv = [place.python, "-I", "-S", sandbox.__file__, str(wanted), "{connection_file}"]
+    argv = [python, "-I", "-S", sandbox.__file__, str(wanted), "{connection_file}"]
     spec = place.course / "data" / "kernels" / "python3" / "kernel.json"
     spec.parent.mkdir(parents=True)
     words = {"display_name": "Python 3", "language": "python", "interrupt_mode": "message"}
@@ -298,16 +239,16 @@ def _settings(place: Place, limits: Limits, execute: type[Execute]) -> Config:
     settings.Autograde.autograde_preprocessors = steps
     settings.RunNeeded.timeout = 1
     settings.RunNeeded.iopub_timeout = 10
-    late = {"ename": "CellTimeoutError", "evalue": f"it ran longer than {limits.cell_seconds} s", "traceback": [""]}
-    settings.RunNeeded.error_on_timeout = late
+    told = f"it ran longer than {limits.cell_seconds} s"
+    settings.RunNeeded.error_on_timeout = {"ename": "CellTimeoutError", "evalue": told, "traceback": [""]}
     settings.ConnectionFileMixin.transport = "ipc"  # files, since the kernel may have no network
     settings.ConnectionFileMixin.connection_file = str(place.own / "run" / "kernel.json")
     return settings
 
 
-def _tell(found: dict, cells: list[dict], place: Place) -> None:
-    """Note for each check that failed why, what was answered, and whether the answer raised."""
-    answers: dict = {}
+def _tell(found: Result, cells: list[dict], place: Place) -> bool:
+    """Note for each check that failed why, and what was answered. Returns whether an answer raised."""
+    answers, raised = {}, False
     for cell in cells:
         role = cell["metadata"].get("nbgrader", {})
         errors = [output for output in cell.get("outputs", ()) if output["output_type"] == "error"]
@@ -320,13 +261,16 @@ def _tell(found: dict, cells: list[dict], place: Place) -> None:
             told = ": ".join(filter(None, [error["ename"], error["evalue"].strip()]))
             judged = error["ename"] in ("AssertionError", "Ended", "CellTimeoutError")
             part = role["grade_id"].startswith(PART)  # whose exercise tells whether it raised, or is not attempted
-            found["raised"] |= not part and (not judged or ": it raised " in told)
+            raised |= not part and (not judged or ": it raised " in told)
             trace = _plain("\n".join(error["traceback"]), place)[-10_000:]
-            if told.startswith(f"AssertionError: {name}: "):
+            if part and error["ename"] == "NotImplementedError":
+                told = "not attempted yet"
+            if told == "not attempted yet" or told.startswith(f"AssertionError: {name}: "):
                 trace = ""  # of the check's own lines; the reason is all that it says
-            found["shown"][role["grade_id"]] = [source[:20_000], trace]
+            found.shown[role["grade_id"]] = [source[:20_000], trace]
             first = _plain(error["evalue"] if judged and error["evalue"] else told, place).strip().partition("\n")[0]
-            found["notes"][role["grade_id"]] = first.removeprefix(f"{name}: ")[:200]
+            found.notes[role["grade_id"]] = first.removeprefix(f"{name}: ")[:200]
+    return raised
 
 
 def _plain(text: str, place: Place) -> str:
@@ -338,7 +282,7 @@ def _plain(text: str, place: Place) -> str:
     return text
 
 
-def run(place: Place, name: str, limits: Limits) -> dict:
+def run(place: Place, name: str, limits: Limits) -> Result:
     """Grade in a process of its own. What is printed goes into a file."""
     with (place.course / "log").open("w") as log:
         for stream in (1, 2):

@@ -28,16 +28,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
 from classroom import platforms, release, sandbox, workplace
-from classroom.marks import as_text, failure, mark, no_mark, page, write_gradebook, write_marks
+from classroom.marks import Result, as_text, failure, no_mark, page, write_gradebook, write_marks
 from classroom.release import CLASSROOM, ROOT, ClassroomError
-from classroom.submissions import BIGGEST, MOST, Submission, find_submissions
+from classroom.submissions import MOST, Submission, find_submissions, too_much
+from classroom.workplace import Limits, Place
 from courseware import install, notebooks
 
 READING = 300  # seconds of a processor for what reads a submission and writes its result, and bytes of memory
@@ -54,11 +55,8 @@ def tidy(notebook: NotebookNode, released: NotebookNode) -> None:
     Of a cell that was duplicated the last keeps its role, as it is the last that counts when all are run. A check
     that is missing is put at the end.
     """
-    roles = {
-        cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader
-        for cell in released.cells
-        if "nbgrader" in cell.metadata
-    }
+    given = [cell.metadata.nbgrader for cell in released.cells if "nbgrader" in cell.metadata]
+    roles = {role.grade_id: role for role in given}
     for cell in reversed(notebook.cells):
         claimed = cell.metadata.get("nbgrader", {})
         role = roles.pop(claimed.get("grade_id"), None) if isinstance(claimed, dict) else None
@@ -86,8 +84,8 @@ def lay_out(submission: Submission, base: Path, kernels: Path, number: int, temp
     if submission.notebook is None:
         raise ClassroomError(submission.fault or f"there is no notebook {name}.ipynb in the folder")
     size = sum(path.stat().st_size for path in [submission.notebook, *files.values()])
-    if size > BIGGEST:
-        raise ClassroomError(f"it has {size // 1_000_000} MB; {BIGGEST // 1_000_000} are the most")
+    if fault := too_much(size, 0, 0):
+        raise ClassroomError(fault)
     content, released = submission.notebook.read_bytes(), nbformat.read(template, as_version=4)
     if content.count(b'"cell_type"') > MOST:
         raise ClassroomError(f"it has more than {MOST} cells")
@@ -148,7 +146,7 @@ class Grader:
         limits: what one submission may take.
     """
 
-    def __init__(self, source: Path, template: Path, graded: Path, limits):
+    def __init__(self, source: Path, template: Path, graded: Path, limits: Limits):
         self.name, self.source, self.template = source.stem, source, template
         self.graded, self.limits, self.points = graded, limits, points(template)
         (graded / "results").mkdir(parents=True, exist_ok=True)
@@ -174,18 +172,18 @@ class Grader:
     def result(self, submission: Submission) -> Path:
         return self.graded / "results" / f"{submission.student}.json"
 
-    def done(self, submission: Submission) -> dict | None:
+    def done(self, submission: Submission) -> Result | None:
         """The result of an earlier run, if neither the submission nor the assignment has changed since."""
         try:
-            result = json.loads(self.result(submission).read_text())
-            return result if result.get("of") == self._fingerprint(submission) else None
-        except (OSError, ValueError):
+            stored = json.loads(self.result(submission).read_text())
+            return Result(**stored) if stored.pop("of") == self._fingerprint(submission) else None
+        except (OSError, ValueError, LookupError, TypeError):  # none, half of one, or one of an older course
             return None
 
     def _fingerprint(self, submission: Submission) -> str:
         return hashlib.sha256(self.source.read_bytes() + submission.fingerprint().encode()).hexdigest()
 
-    def grade(self, submissions: list[Submission], *, workers: int) -> Iterator[tuple[Submission, dict]]:
+    def grade(self, submissions: list[Submission], *, workers: int) -> Iterator[tuple[Submission, Result]]:
         """Grade them; each with its result, as they end."""
         from classroom import autograde  # noqa: F401  once, before the forks
 
@@ -219,7 +217,7 @@ class Grader:
                     _end(process)
                     del running[process]
                     try:
-                        found = json.loads((base / f"{number}.json").read_text())
+                        found = Result(**json.loads((base / f"{number}.json").read_text()))
                     except (OSError, ValueError):
                         if process.exitcode == -signal.SIGXCPU:
                             found = failure(self.points, f"reading it takes more than {READING} s of a processor")
@@ -241,33 +239,26 @@ class Grader:
             if submission.trouble:
                 raise OSError(submission.trouble)
             course, own = lay_out(submission, base, kernels, number, self.template)
-            found = autograde.run(self._place(autograde, course, own, number), self.name, self.limits)
+            found = autograde.run(self._place(course, own, number), self.name, self.limits)
         except ClassroomError as error:
             found = failure(self.points, str(error))
         except Exception as error:  # noqa: BLE001  whatever it is, the student has not done it
             found = no_mark(self.points, ascii(f"{type(error).__name__}: {error}")[1:-1][:300])
-        notebooks.write(base / f"{number}.json", json.dumps(found))
+        notebooks.write(base / f"{number}.json", json.dumps(asdict(found)))
 
-    def _place(self, autograde, course: Path, own: Path, number: int):
-        modules = own.with_name("course")
-        return autograde.Place(
-            course=course,
-            own=own,
-            user=FIRST_USER + number if os.geteuid() == 0 else 0,
-            show=(str(modules), *self._needs()),
-            modules=str(modules),
-            isolated=self.isolated,
-            python=os.path.join(os.path.realpath(install.VENV), "bin", "python"),
-        )
+    def _place(self, course: Path, own: Path, number: int) -> Place:
+        user = FIRST_USER + number if os.geteuid() == 0 else 0
+        return Place(course, own, user, (str(own.with_name("course")), *self._needs()), self.isolated)
 
-    def _keep(self, submission: Submission, found: dict, start: float) -> dict:
+    def _keep(self, submission: Submission, found: Result, start: float) -> Result:
         """Store a result, unless it says nothing about the submission."""
-        found["seconds"] = round(time.monotonic() - start, 1)
-        if "trouble" not in found:
+        found.seconds = round(time.monotonic() - start, 1)
+        if found.mark is not None:
             try:
-                notebooks.write(self.result(submission), json.dumps(found | {"of": self._fingerprint(submission)}))
+                stored = asdict(found) | {"of": self._fingerprint(submission)}
+                notebooks.write(self.result(submission), json.dumps(stored))
             except OSError as error:
-                return no_mark(self.points, str(error)) | {"seconds": found["seconds"]}
+                return replace(no_mark(self.points, str(error)), seconds=found.seconds)
         return found
 
 
@@ -321,8 +312,6 @@ def main(arguments: list[str]) -> None:
 
 def grade(given: argparse.Namespace, scratch: Path) -> None:
     """Grade what is left, and write the marks of all."""
-    from classroom.autograde import Limits
-
     path, classroom = release.chapter(given.chapter), given.classroom.resolve()
     source = classroom / "source" / path.stem / path.name
     submissions, handed_in, lines = _handed_in(given.folder, path.stem, scratch / "unpacked")
@@ -334,7 +323,7 @@ def grade(given: argparse.Namespace, scratch: Path) -> None:
     print(kept_from(grader.isolated))
     results = _results(grader, submissions, given.workers)
     _write(grader, results, handed_in, lines)
-    unmarked = [student for student, result in results.items() if "trouble" in result]
+    unmarked = [student for student, result in results.items() if result.mark is None]
     if unmarked:
         raise ClassroomError(
             f"{len(unmarked)} have no mark, and it is not their fault (marks.csv says why): {', '.join(unmarked[:10])}"
@@ -354,13 +343,13 @@ def _handed_in(given: str, name: str, unpacked: Path):
     submissions, lines = find_submissions(folder, name)
     if handed_in:
         lines = [*handed_in.lines, *lines]
-        submissions = [_as_unpacked(submission, handed_in) for submission in submissions]
+        submissions = [_as_unpacked(each, handed_in.students[each.student]) for each in submissions]
     if not submissions:
         raise ClassroomError(f"{given} holds no submission: neither a notebook nor a folder.")
     return submissions, handed_in, lines
 
 
-def _results(grader: Grader, submissions: list[Submission], workers: int) -> dict[str, dict]:
+def _results(grader: Grader, submissions: list[Submission], workers: int) -> dict[str, Result]:
     """student → result, of an earlier run or a new one."""
     from tqdm import tqdm
 
@@ -373,13 +362,13 @@ def _results(grader: Grader, submissions: list[Submission], workers: int) -> dic
     with bar, closing(grader.grade(left, workers=workers)) as as_they_come:  # closed, it ends what is still running
         for submission, result in as_they_come:
             results[submission.student] = result
-            line = f"{submission.student:30} {as_text(mark(result)):>5}  {result['seconds']:6.1f} s  {result['reason']}"
+            line = f"{submission.student:30} {as_text(result.mark):>5}  {result.seconds:6.1f} s  {result.reason}"
             tqdm.write(line.rstrip())
             bar.update()
     return results
 
 
-def _write(grader: Grader, results: dict[str, dict], handed_in: platforms.HandedIn | None, lines: list[str]):
+def _write(grader: Grader, results: dict[str, Result], handed_in: platforms.HandedIn | None, lines: list[str]):
     """The marks of all as a gradebook, a table, pages, and as the platform takes them; and print the lines."""
     graded, name = grader.graded, grader.name
     by_hand = write_gradebook(graded / "gradebook.db", grader.template, results)
@@ -395,10 +384,10 @@ def _write(grader: Grader, results: dict[str, dict], handed_in: platforms.Handed
     print(*lines, f"marks     {graded / 'marks.csv'}", f"feedback  {graded / 'feedback'}", sep="\n")
 
 
-def _as_unpacked(submission: Submission, handed_in: platforms.HandedIn) -> Submission:
+def _as_unpacked(submission: Submission, student: platforms.Student) -> Submission:
     """With what is wrong with the zip's part of it."""
-    fault, trouble = (each.get(submission.student, "") for each in (handed_in.faults, handed_in.troubles))
-    return replace(submission, notebook=None, fault=fault, trouble=trouble) if fault or trouble else submission
+    wrong = student.fault or student.trouble
+    return replace(submission, notebook=None, fault=student.fault, trouble=student.trouble) if wrong else submission
 
 
 if __name__ == "__main__":

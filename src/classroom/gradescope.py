@@ -13,10 +13,10 @@ import zipfile
 from pathlib import Path
 
 from classroom import grade, release
-from classroom.marks import exercise_name, mark
+from classroom.marks import exercise_name
 from classroom.release import CLASSROOM, ROOT, ClassroomError
 from classroom.submissions import submission_at
-from classroom.workplace import workplace
+from classroom.workplace import Limits, workplace
 from courseware import notebooks
 
 SETUP = """#!/usr/bin/env bash
@@ -74,8 +74,6 @@ def run(folder: Path) -> None:
     Raises:
         ClassroomError: the machine failed; then there is no mark, and Gradescope says so.
     """
-    from classroom.autograde import Limits  # needs nbgrader
-
     (source,) = (folder / "source" / "assignment").glob("*.ipynb")
     submission, _ = submission_at("submission", folder / "submission", source.stem)
     with workplace() as scratch:
@@ -83,14 +81,14 @@ def run(folder: Path) -> None:
         grader = grade.Grader(source, template, scratch / "graded", Limits())
         print(grade.kept_from(grader.isolated), flush=True)
         ((_, result),) = grader.grade([submission], workers=1)
-    if mark(result) is None:
-        raise ClassroomError(result["reason"])
+    if result.mark is None:
+        raise ClassroomError(result.reason)
     told = "Graded in a container of Gradescope's, without a sandbox inside (SANDBOX=none)."
     tests = [
-        {"name": exercise_name(name), "score": got, "max_score": most, "output": result["notes"].get(name, "")}
-        for name, (got, most) in result["marks"].items()
+        {"name": exercise_name(name), "score": got, "max_score": most, "output": result.notes.get(name, "")}
+        for name, (got, most) in result.marks.items()
     ]
-    results = {"output": f"{told} {result['reason']}".strip(), "execution_time": result["seconds"], "tests": tests}
+    results = {"output": f"{told} {result.reason}".strip(), "execution_time": result.seconds, "tests": tests}
     notebooks.write(folder / "results" / "results.json", json.dumps(results))
 
 

@@ -1,43 +1,57 @@
-"""Marks: the result of each submission as a table, as a page of feedback, and as a gradebook of nbgrader.
-
-A result is a dict: "marks", exercise → [mark, points]; "notes", exercise → why it has no mark; "shown", exercise → the
-answer and the error; "reason", why nothing was graded, or "". With "trouble" there is no mark: the machine failed.
-"""
+"""The result of a submission, and marks as a table, as a page of feedback, and as a gradebook of nbgrader."""
 
 import csv
 import html
 import io
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from classroom.submissions import visible
 from courseware import notebooks
 
 
-def failure(marks: dict[str, float], reason: str) -> dict:
-    """The result of a submission that could not be graded by what it is: no points."""
-    return {"marks": {name: [0.0, points] for name, points in marks.items()}, "notes": {}, "reason": reason}
+@dataclass
+class Result:
+    """What a submission got. The keys are the names of the cells that give marks."""
+
+    marks: dict[str, list[float | None]]  # [mark, points]; no mark where the grader or the machine failed
+    notes: dict[str, str] = field(default_factory=dict)  # why a mark is missing
+    shown: dict[str, list[str]] = field(default_factory=dict)  # the answer and the error
+    reason: str = ""  # why nothing was graded
+    memory: int = 0  # the peak of its processes, in bytes
+    seconds: float = 0.0
+
+    @property
+    def mark(self) -> float | None:
+        """The sum, or none."""
+        got = [got for got, _ in self.marks.values()]
+        return None if None in got else sum(got)
+
+    @property
+    def most(self) -> float:
+        return sum(points for _, points in self.marks.values())
+
+    @property
+    def why(self) -> str:
+        """The reason, or for each exercise without its points what was wrong."""
+        notes = (f"{exercise_name(name)}: {note}" for name, note in self.notes.items())
+        return visible(self.reason or "; ".join(notes))
 
 
-def no_mark(marks: dict[str, float], trouble: str) -> dict:
-    """The result where the grader or the machine failed; it is not kept."""
-    told = {"reason": f"no mark, this is no fault of the submission: {trouble}", "trouble": True}
-    return failure(marks, "") | {"marks": {name: [None, points] for name, points in marks.items()}} | told
+def failure(points: dict[str, float], reason: str) -> Result:
+    """Of a submission that could not be graded by what it is: no points."""
+    return Result({name: [0.0, most] for name, most in points.items()}, reason=reason)
 
 
-def mark(result: dict) -> float | None:
-    """The sum of the points, or none where the grader had trouble."""
-    return None if "trouble" in result else sum(got for got, _ in result["marks"].values())
+def no_mark(points: dict[str, float], trouble: str) -> Result:
+    """Where the grader or the machine failed; it is not kept."""
+    reason = f"no mark, this is no fault of the submission: {trouble}"
+    return Result({name: [None, most] for name, most in points.items()}, reason=reason)
 
 
 def as_text(points: float | None) -> str:
     return "–" if points is None else f"{points:g}"
-
-
-def why(result: dict) -> str:
-    """The reason, or for each exercise without its points what was wrong."""
-    notes = (f"{exercise_name(name)}: {note}" for name, note in result["notes"].items())
-    return visible(result["reason"] or "; ".join(notes))
 
 
 def exercise_name(grade_id: str) -> str:
@@ -49,27 +63,26 @@ def plain(name: str) -> str:
     return f"'{name}" if name[:1] in "=+-@\t\r" else name
 
 
-def write_marks(path: Path, results: dict[str, dict], *, isolated: bool = True, status: dict[str, str] | None = None):
+def write_marks(path: Path, results: dict[str, Result], *, isolated: bool = True, status: dict[str, str] | None = None):
     """One line for each student, in the order given, as a whole or not at all.
 
     Args:
         isolated: whether there was a sandbox; the last column says it.
         status: what the platform from which it came says of a submission, as "late".
     """
-    exercises = list(dict.fromkeys(name for result in results.values() for name in result["marks"]))
+    exercises = list(dict.fromkeys(name for result in results.values() for name in result.marks))
     out = io.StringIO()
     table = csv.writer(out)
     header = ["student", "mark", "points", *map(exercise_name, exercises), "seconds", "reason"]
     table.writerow([*header, *(["status"] if status else []), "sandbox"])
     for student, result in results.items():
-        got = [result["marks"][name][0] for name in exercises]
-        points = sum(most for _, most in result["marks"].values())
-        line = [plain(student), mark(result), points, *got, result["seconds"], why(result)]
+        got = [result.marks[name][0] for name in exercises]
+        line = [plain(student), result.mark, result.most, *got, result.seconds, result.why]
         table.writerow([*line, *([status.get(student, "")] if status else []), "bubblewrap" if isolated else "none"])
     notebooks.write(path, out.getvalue())
 
 
-def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int:
+def write_gradebook(path: Path, template: Path, results: dict[str, Result]) -> int:
     """All marks in one gradebook of nbgrader, and in the results the points that a teacher gave by hand.
 
     It is made anew from one without marks, so that it fits the assignment; what stood in it of other students, and
@@ -96,27 +109,27 @@ def write_gradebook(path: Path, template: Path, results: dict[str, dict]) -> int
                     kept = {key: (g.auto_score, g.manual_score, g.extra_credit) for key, g in grades.items()}
                     said = {key: comment.manual_comment for key, comment in comments.items()}
                     before[submission.student.id] = kept, said
-        marked = [student for student, result in results.items() if "trouble" not in result]
+        marked = {student: result for student, result in results.items() if result.mark is not None}
         for student in dict.fromkeys([*before, *marked]):
             book.add_student(student)
             book.add_submission(name, student)
-            (scores, said), marks = before.get(student, ({}, {})), results.get(student, {}).get("marks", {})
+            (scores, said), result = before.get(student, ({}, {})), marked.get(student)
             grades, comments = grades_and_comments(book, student)
             for key, grade in grades.items():
                 auto, grade.manual_score, extra = scores.get(key, (None, None, None))
-                grade.auto_score, grade.extra_credit = (marks[key][0] if student in marked else auto, extra or 0.0)
-                grade.needs_manual_grade = False
+                grade.auto_score = result.marks[key][0] if result else auto
+                grade.extra_credit, grade.needs_manual_grade = extra or 0.0, False
                 if grade.manual_score is not None or extra:
                     by_hand += 1
-                    if student in marked:
+                    if result:
                         hand = grade.auto_score if grade.manual_score is None else grade.manual_score
-                        marks[key][0] = hand + (extra or 0.0)
+                        result.marks[key][0] = hand + (extra or 0.0)
             for key in comments.keys() & said.keys():
                 comments[key].manual_comment = said[key]
                 by_hand += said[key] is not None
-                if said[key] and student in marked:
-                    check, notes = f"check_{exercise_name(key)}", results[student]["notes"]
-                    notes[check] = "; ".join(filter(None, [notes.get(check), said[key]]))
+                if said[key] and result:
+                    check = f"check_{exercise_name(key)}"
+                    result.notes[check] = "; ".join(filter(None, [result.notes.get(check), said[key]]))
         book.db.commit()
     shutil.copyfile(new, path.with_suffix(".new"))  # first elsewhere: a database on a full disk fails at any line
     path.with_suffix(".new").replace(path)
@@ -130,22 +143,22 @@ overflow-x: auto }} td, th {{ text-align: left; vertical-align: top; padding: 0.
 """
 
 
-def page(student: str, name: str, result: dict) -> str:
+def page(student: str, name: str, result: Result) -> str:
     """The feedback as a page. It loads nothing, and nothing that a student wrote is more than text."""
     return PAGE.format(title=html.escape(student), feedback=feedback(student, name, result))
 
 
-def feedback(student: str, name: str, result: dict) -> str:
+def feedback(student: str, name: str, result: Result) -> str:
     """A table, and of each exercise that lost points the answer and the error, in HTML."""
-    total = f"{as_text(mark(result))} of {sum(most for _, most in result['marks'].values()):g} points"
-    parts = [f"<h1>{html.escape(student)}</h1><p>{html.escape(name)}: {total}. {html.escape(result['reason'])}</p>"]
+    total = f"{as_text(result.mark)} of {result.most:g} points"
+    parts = [f"<h1>{html.escape(student)}</h1><p>{html.escape(name)}: {total}. {html.escape(result.reason)}</p>"]
     parts += ["<table><tr><th>exercise</th><th>points</th><th>reason</th></tr>"]
-    for exercise, (got, most) in result["marks"].items():
-        words = [html.escape(exercise_name(exercise)), f"{as_text(got)} of {most:g}"]
-        words.append(html.escape(result["notes"].get(exercise, "")))
+    for exercise, (got, most) in result.marks.items():
+        note = html.escape(result.notes.get(exercise, ""))
+        words = [html.escape(exercise_name(exercise)), f"{as_text(got)} of {most:g}", note]
         parts.append("<tr>" + "".join(f"<td>{word}</td>" for word in words) + "</tr>")
     parts.append("</table>")
-    for exercise, shown in result.get("shown", {}).items():
+    for exercise, shown in result.shown.items():
         parts.append(f"<h2>{html.escape(exercise_name(exercise))}</h2>")
         parts += [f"<pre>{html.escape(part).replace('$', '&#36;')}</pre>" for part in shown if part]
     return "\n".join(parts)

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import nbformat
 
-from classroom.marks import as_text, feedback, mark, page, plain, why
+from classroom.marks import Result, as_text, feedback, page, plain
 from classroom.release import ClassroomError
-from classroom.submissions import BIGGEST, DEEPEST, MOST, label
+from classroom.submissions import BIGGEST, label, too_much
 from courseware import notebooks
 
 MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<id>\d+)_assignsubmission_[a-z]+(?:_(?P<rest>.*))?", re.DOTALL)
@@ -52,6 +52,8 @@ class Student:
     name: str
     id: str
     status: str = ""  # what the platform says of it, as "late"
+    fault: str = ""  # of the student, who gets no points
+    trouble: str = ""  # of the zip
     files: list[File] = field(default_factory=list)
 
 
@@ -60,11 +62,9 @@ class HandedIn:
     """What a zip of submissions held. The keys are the names of the folders that were made of it."""
 
     platform: str
-    students: dict[str, Student]
-    faults: dict[str, str]  # of a student, who gets no points
-    troubles: dict[str, str]  # of the zip
-    lines: list[str]  # what was not taken
-    worksheet: list[dict[str, str]]
+    students: dict[str, Student] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)  # what was not taken
+    worksheet: list[dict[str, str]] = field(default_factory=list)
 
 
 def unpack(path: Path, folder: Path) -> HandedIn:
@@ -93,7 +93,7 @@ def _sorted(archive: zipfile.ZipFile, path: Path) -> HandedIn:
     if len(tops) == 1 and "" not in tops and "_assignsubmission_" not in str(tops):  # packed again, in a folder
         entries = [(parts[1:], entry) for parts, entry in entries]
     moodle = any(MOODLE.fullmatch(parts[0]) for parts, _ in entries)
-    found = HandedIn("Moodle" if moodle else "Canvas", {}, {}, {}, [], [])
+    found = HandedIn("Moodle" if moodle else "Canvas")
     tables = [_small(sheet) for sheet in sorted(path.parent.glob("*.csv"), key=os.path.getmtime)]
     for parts, entry in entries:
         match = (MOODLE if moodle else CANVAS).fullmatch(parts[0])
@@ -151,27 +151,22 @@ def _extract(archive: zipfile.ZipFile, folder: Path, found: HandedIn) -> None:
     """Write the files of each student. zipfile reads no more than is declared, so a bomb is seen before."""
     folder.mkdir(parents=True)
     needed = 0
-    for key, student in found.students.items():
+    for student in found.students.values():
         size = sum(file.entry.file_size for file in student.files)
-        if size > BIGGEST:
-            found.faults[key] = f"it has {size // 1_000_000} MB; {BIGGEST // 1_000_000} are the most"
-        elif len(student.files) > MOST:
-            found.faults[key] = f"it has more than {MOST} files and folders"
-        elif max((len(file.path) for file in student.files), default=0) > DEEPEST:
-            found.faults[key] = f"its folders are nested more than {DEEPEST} deep"
-        else:
-            needed += size
+        deepest = max((len(file.path) for file in student.files), default=0)
+        student.fault = too_much(size, len(student.files), deepest)
+        needed += 0 if student.fault else size
     if needed > shutil.disk_usage(folder).free:
         raise ClassroomError(f"Unpacked, the zip has {needed / 1e9:.1f} GB; {tempfile.gettempdir()} has less.")
     for key, student in found.students.items():
         (folder / key).mkdir()
-        if key not in found.faults:
-            _write(archive, folder / key, student.files, found, key)
+        if not student.fault:
+            _write(archive, folder / key, student, found.lines)
 
 
-def _write(archive: zipfile.ZipFile, folder: Path, files: list[File], found: HandedIn, key: str) -> None:
+def _write(archive: zipfile.ZipFile, folder: Path, student: Student, lines: list[str]) -> None:
     numbered = []
-    for rank, file in enumerate(sorted(files, key=lambda file: file.number)):
+    for rank, file in enumerate(sorted(student.files, key=lambda file: file.number)):
         path = folder.joinpath(*file.path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -182,9 +177,9 @@ def _write(archive: zipfile.ZipFile, folder: Path, files: list[File], found: Han
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            found.lines.append(f"{key}: {_shown(file.path)} is left out: {error.strerror}")
+            lines.append(f"{folder.name}: {_shown(file.path)} is left out: {error.strerror}")
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
-            found.troubles[key] = f"{_shown(file.path)} cannot be unpacked: {error}"
+            student.trouble = f"{_shown(file.path)} cannot be unpacked: {error}"
         else:
             if file.number and path.suffix != ".ipynb" and re.search(r"-\d+$", path.stem):
                 numbered.append(path)
@@ -220,7 +215,7 @@ def _id(line: dict[str, str]) -> str:
 # ------------------------------------------------------------------- the way back
 
 
-def write_back(found: HandedIn, graded: Path, name: str, results: dict[str, dict]) -> list[str]:
+def write_back(found: HandedIn, graded: Path, name: str, results: dict[str, Result]) -> list[str]:
     """Write moodle.csv and moodle.zip, or canvas.csv and canvas.zip, for those who have a mark.
 
     Args:
@@ -231,7 +226,7 @@ def write_back(found: HandedIn, graded: Path, name: str, results: dict[str, dict
     Returns:
         lines that tell the teacher of it.
     """
-    marked = {key: result for key, result in results.items() if mark(result) is not None}
+    marked = {key: result for key, result in results.items() if result.mark is not None}
     table, lines = (_moodle if found.platform == "Moodle" else _canvas)(found, name, marked)
     out, base = io.StringIO(), graded / found.platform.lower()
     csv.writer(out).writerows(table)
@@ -251,15 +246,11 @@ def write_back(found: HandedIn, graded: Path, name: str, results: dict[str, dict
     return [*lines, f"for {found.platform}: {base}.csv and {base}.zip"]
 
 
-def _told(result: dict) -> str:
-    return "; ".join(filter(None, [f"{as_text(mark(result))} of {_most(result):g} points", why(result)]))
+def _told(result: Result) -> str:
+    return "; ".join(filter(None, [f"{as_text(result.mark)} of {result.most:g} points", result.why]))
 
 
-def _most(result: dict) -> float:
-    return sum(most for _, most in result["marks"].values())
-
-
-def _moodle(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[list[str]], list[str]]:
+def _moodle(found: HandedIn, name: str, marked: dict[str, Result]) -> tuple[list[list[str]], list[str]]:
     """The worksheet with marks and comments; without one, a worksheet of those who handed in."""
     rows, lines, scaled = found.worksheet, [], set()
     by_id = {found.students[key].id: key for key in marked}
@@ -267,15 +258,15 @@ def _moodle(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[l
         lines.append("beside the zip lies no worksheet of this assignment, so Moodle's other columns stay empty")
         for key, result in marked.items():
             known = {"Identifier": f"Participant {found.students[key].id}", "Full name": found.students[key].name}
-            known |= {"Maximum Grade": f"{_most(result):g}", "Grade can be changed": "Yes"}
+            known |= {"Maximum Grade": f"{result.most:g}", "Grade can be changed": "Yes"}
             rows.append(dict.fromkeys(WORKSHEET, "") | dict.fromkeys(WORKSHEET[7:9], "-") | known)
     for row in rows:
         if key := by_id.pop(_id(row), None):
-            most = _most(marked[key])
+            most = marked[key].most
             scale = _float(row.get("Maximum Grade"), most) / most if most else 1
             if scale != 1:
                 scaled.add(f"Moodle's maximum is {scale * most:g}, not {most:g}: marks are scaled")
-            row["Grade"] = f"{round(mark(marked[key]) * scale, 2):g}"
+            row["Grade"] = f"{round(marked[key].mark * scale, 2):g}"
             if "Feedback comments" in row:
                 row["Feedback comments"] = html.escape(plain(_told(marked[key])), quote=False)
     lines += scaled
@@ -294,14 +285,14 @@ def _float(text: str | None, otherwise: float) -> float:
         return otherwise
 
 
-def _canvas(found: HandedIn, name: str, marked: dict[str, dict]) -> tuple[list[list[str]], list[str]]:
+def _canvas(found: HandedIn, name: str, marked: dict[str, Result]) -> tuple[list[list[str]], list[str]]:
     """A gradebook with one assignment. Canvas knows a student by the ID, and asks which assignment it is."""
-    most = max(map(_most, marked.values()), default=0)
+    most = max((result.most for result in marked.values()), default=0)
     table = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", name]]
     table += [["    Points Possible", "", "", "", "", f"{most:g}"]]
     students = {key: found.students[key] for key in marked}
     for key, student in students.items():
-        table.append([plain(student.name), student.id, "", "", "", as_text(mark(marked[key]))])
+        table.append([plain(student.name), student.id, "", "", "", as_text(marked[key].mark)])
     without = [key for key, student in students.items() if not _newest_notebook(student)]
     lines = [f"no notebook came, so Canvas takes no feedback for {', '.join(without)}"] if without else []
     return table, lines

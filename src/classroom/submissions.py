@@ -58,19 +58,28 @@ def label(path: Path) -> str:
     return name.encode()[:240].decode(errors="ignore")
 
 
+def too_much(size: int, files: int, depth: int) -> str:
+    """What a submission of so many bytes and files, in folders so deep, has too much of; empty where it has not."""
+    if size > BIGGEST:
+        return f"it has {size // 1_000_000} MB; {BIGGEST // 1_000_000} are the most"
+    if files > MOST:
+        return f"it has more than {MOST} files and folders"
+    return f"its folders are nested more than {DEEPEST} deep" if depth > DEEPEST else ""
+
+
 def _files(folder: Path) -> list[Path]:
     """The regular files below a folder; links and devices are left out. A ClassroomError says where there are too many, or too deep."""
     found, folders = [], [folder]
     for each in folders:  # grows
-        if len(each.parts) > len(folder.parts) + DEEPEST:
-            raise ClassroomError(f"its folders are nested more than {DEEPEST} deep")
+        if fault := too_much(0, 0, len(each.parts) - len(folder.parts)):
+            raise ClassroomError(fault)
         for entry in os.scandir(each):
             if entry.is_dir(follow_symlinks=False):
                 folders.append(Path(entry.path))
             elif entry.is_file(follow_symlinks=False):
                 found.append(Path(entry.path))
-        if len(found) + len(folders) > MOST:
-            raise ClassroomError(f"it has more than {MOST} files and folders")
+        if fault := too_much(0, len(found) + len(folders), 0):
+            raise ClassroomError(fault)
     return sorted(found)
 
 

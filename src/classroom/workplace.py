@@ -8,9 +8,31 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 PREFIX = "grading-"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may take."""
+
+    cell_seconds: int = 30  # of a processor
+    seconds: int = 600  # by the clock
+    gigabytes: float = 2.0
+    processes: int = 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one submission is graded."""
+
+    course: Path  # nbgrader's folder: the submission and its gradebook; not for the kernel to see
+    own: Path  # the kernel's folder: work with the submitted files, home, tmp and run
+    user: int  # the kernel's user number, or 0 for the grader's own
+    show: tuple[str, ...]  # what it must be able to read beside it, first the folder of the course's package
+    isolated: bool  # behind bubblewrap
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from classroom import grade, submissions
 from classroom.marks import failure, no_mark, write_marks
 from classroom.release import ClassroomError
 from classroom.submissions import Submission
+from classroom.workplace import Limits
 from courseware import install, notebooks
 from courseware.dependencies import needed_cells
 from courseware.solutions import solved
@@ -330,29 +331,18 @@ def roles(*names):
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("é"), *cells])
 
 
-def test_metadata_is_what_was_released():
-    submitted = roles("one", "one", "mine", "two")
+def test_metadata_is_what_was_released_and_a_missing_check_is_put_back():
+    submitted, released = roles("one", "one", "mine", "two"), roles("one", "two", "check")
     submitted.cells[2].metadata.nbgrader.points = 100
     submitted.cells[4].metadata.nbgrader = "rubbish"
     submitted.cells[1].outputs = [nbformat.v4.new_output("stream", text="much")]
     submitted.metadata.kernelspec = {"name": "another"}
-    grade.tidy(submitted, roles("one", "two"))
-    assert submitted.metadata == {} and submitted.cells[1].outputs == []
-    assert [each.metadata for each in submitted.cells] == [
-        {},
-        {},
-        {"nbgrader": {"grade_id": "one", "points": 1}},
-        {},
-        {},
-    ]
-
-
-def test_a_missing_check_is_put_back():
-    released = roles("one", "check_one", "two")
-    released.cells[2].metadata.nbgrader.grade = True
-    submitted = roles("two")
+    released.cells[3].metadata.nbgrader.grade = True
     grade.tidy(submitted, released)
-    assert [each.source for each in submitted.cells] == ["é", "two", "check_one"]
+    assert submitted.metadata == {} and submitted.cells[1].outputs == []
+    *before, last = submitted.cells
+    assert [each.metadata for each in before] == [{}, {}, {"nbgrader": {"grade_id": "one", "points": 1}}, {}, {}]
+    assert last == released.cells[3]
 
 
 @pytest.fixture
@@ -371,16 +361,33 @@ def test_only_checks_give_points(template):
     assert grade.points(template) == {"check_one": 1.0}
 
 
+@pytest.fixture
+def ann(tmp_path):
+    """A submission that is no notebook."""
+    (tmp_path / "ann.ipynb").write_text("1")
+    return Submission("ann", tmp_path / "ann.ipynb")
+
+
+@pytest.fixture
+def grader(tmp_path, template, monkeypatch):
+    """One that needs no nbgrader, as nothing comes to be graded."""
+    (tmp_path / "01_x.ipynb").write_text("1")
+    monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
+    monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(install, "PYTHON", sys.executable)
+    return grade.Grader(tmp_path / "01_x.ipynb", template, tmp_path / "graded", Limits(seconds=600))
+
+
 def test_a_submission_is_laid_out_for_the_grader_and_for_its_kernel(tmp_path, template):
     handed_in, home = tmp_path / "ann", tmp_path / "kernels" / "home"
-    for path in (handed_in / "data" / "deep" / "a.csv", handed_in / "data" / "deep" / "b.csv", home / "fonts"):
+    data = [handed_in / "data" / "deep" / name for name in ("a.csv", "b.csv")]
+    for path in (*data, home / "fonts"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(path.name)
     claims = roles("one", "check_one")
     claims.cells[1].metadata.nbgrader.points = 100
     nbformat.write(claims, handed_in / "mine.ipynb")
-    beside = (handed_in / "data" / "deep" / "a.csv", handed_in / "data" / "deep" / "b.csv", handed_in / "mine.ipynb")
-    submission = Submission("ann", handed_in / "mine.ipynb", beside)
+    submission = Submission("ann", handed_in / "mine.ipynb", (*data, handed_in / "mine.ipynb"))
     course, own = grade.lay_out(submission, tmp_path / "base", home.parent, 3, template)
     assert (course, own) == (tmp_path / "base" / "3", tmp_path / "kernels" / "3")
     assert (course / "gradebook.db").read_text() == "no marks"
@@ -411,7 +418,7 @@ INVALID = (
     ],
 )
 def test_what_cannot_be_laid_out(tmp_path, monkeypatch, template, text, biggest, reason):
-    monkeypatch.setattr(grade, "BIGGEST", biggest)
+    monkeypatch.setattr(submissions, "BIGGEST", biggest)
     monkeypatch.setattr(grade, "MOST", 50)
     notebook = text and tmp_path / "ann" / "ann.ipynb"
     (tmp_path / "ann").mkdir()
@@ -434,36 +441,28 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("limited", "text", "reason"), HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.slow
-def test_a_submission_that_takes_too_much_to_read_gets_its_0(tmp_path, template, monkeypatch, limited, text, reason):
-    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
-    source.write_text("1"), notebook.write_text(text)
-    monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
-    monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
-    monkeypatch.setattr(install, "PYTHON", sys.executable)
-    grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=600))
+def test_a_submission_that_takes_too_much_to_read_gets_its_0(grader, ann, monkeypatch, limited, text, reason):
+    ann.notebook.write_text(text)
     if limited == "RLIMIT_CPU":
         monkeypatch.setattr(grade, "READING", 1)
         monkeypatch.setattr(grade.nbformat, "reads", lambda *_, **__: any(iter(int, 1)))
     else:
         held = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
         monkeypatch.setattr(grade, "MEMORY", held + 10_000_000)
-    ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)
-    assert result["marks"] == {"check_one": [0.0, 1.0]} and reason in result["reason"]
+    ((_, result),) = grader.grade([ann], workers=1)
+    assert result.marks == {"check_one": [0.0, 1.0]} and reason in result.reason
 
 
-def test_a_result_counts_until_submission_or_assignment_change(tmp_path, template):
-    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
-    grader = grade.Grader(source, template, tmp_path / "graded", limits=None)
-    submission = Submission("ann", notebook)
-    source.write_text("1"), notebook.write_text("1")
-    assert grader.done(submission) is None
-    for changed in (source, notebook):
-        kept = grader._keep(submission, failure(grader.points, "it crashed"), 0.0)
-        assert grader.done(submission).items() > kept.items() and kept["marks"] == {"check_one": [0.0, 1.0]}
+def test_a_result_counts_until_submission_or_assignment_change(grader, ann):
+    assert grader.done(ann) is None
+    for changed in (grader.source, ann.notebook):
+        kept = grader._keep(ann, failure(grader.points, "it crashed"), 0.0)
+        assert grader.done(ann) == kept and kept.marks == {"check_one": [0.0, 1.0]}
         changed.write_text("2")
-        assert grader.done(submission) is None
-    grader.result(submission).write_text("{")
-    assert grader.done(submission) is None
+        assert grader.done(ann) is None
+    for text in ("{", "{}", "[]", '{"of": 1, "older": 1}'):
+        grader.result(ann).write_text(text)
+        assert grader.done(ann) is None
 
 
 def test_a_submissions_copy_of_the_course_is_compiled_and_has_no_worked_solutions(tmp_path):
@@ -512,21 +511,17 @@ def test_no_jobs_are_refused(jobs, capsys):
     assert "1 or more" in capsys.readouterr().err
 
 
-def test_trouble_of_the_machine_is_no_mark_and_tried_again(tmp_path, template):
-    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
-    source.write_text("1"), notebook.write_text("1")
-    grader = grade.Grader(source, template, tmp_path / "graded", limits=None)
-    submission = Submission("ann", notebook)
-    result = grader._keep(submission, no_mark(grader.points, "no kernel starts"), time.monotonic())
-    assert grader.done(submission) is None and not grader.result(submission).exists()
+def test_trouble_of_the_machine_is_no_mark_and_tried_again(grader, ann, tmp_path):
+    result = grader._keep(ann, no_mark(grader.points, "no kernel starts"), time.monotonic())
+    assert grader.done(ann) is None and not grader.result(ann).exists()
     write_marks(tmp_path / "marks.csv", {"ann": result})
     with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
         (line,) = csv.DictReader(file)
     assert (line["mark"], line["points"], line["one"]) == ("", "1.0", "")
     assert line["reason"] == "no mark, this is no fault of the submission: no kernel starts"
-    notebook.unlink()
-    gone = grader._keep(submission, failure(grader.points, "x"), time.monotonic())
-    assert "trouble" in gone, "what cannot be read is not stored either"
+    ann.notebook.unlink()
+    gone = grader._keep(ann, failure(grader.points, "x"), time.monotonic())
+    assert gone.mark is None, "what cannot be read is not stored either"
 
 
 TROUBLE = {
@@ -538,63 +533,49 @@ TROUBLE = {
 
 @pytest.mark.parametrize("error", TROUBLE.values(), ids=TROUBLE)
 @pytest.mark.slow
-def test_whatever_a_grader_dies_of_is_no_mark(tmp_path, template, monkeypatch, error):
-    source, notebook = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb"
-    source.write_text("1"), notebook.write_text("1")
-    (tmp_path / "deep").mkdir()
-
+def test_whatever_a_grader_dies_of_is_no_mark(grader, ann, monkeypatch, error):
     def fails(*arguments):
         raise error
 
-    monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
-    monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
     monkeypatch.setattr(grade, "lay_out", fails)
-    monkeypatch.setattr(install, "PYTHON", sys.executable)
-    grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=5))
-    deep = Submission("bob", None, trouble="Permission denied: secret")
-    results = {each.student: result for each, result in grader.grade([Submission("ann", notebook), deep], workers=2)}
-    assert results["ann"]["marks"] == results["bob"]["marks"] == {"check_one": [None, 1.0]}
-    assert "Permission denied: secret" in results["bob"]["reason"]
-    assert (str(error) if error.args != (9,) else "its grader died") in results["ann"]["reason"]
-    assert not list((tmp_path / "graded" / "results").iterdir())
+    bob = Submission("bob", None, trouble="Permission denied: secret")
+    results = {each.student: result for each, result in grader.grade([ann, bob], workers=2)}
+    assert results["ann"].marks == results["bob"].marks == {"check_one": [None, 1.0]}
+    assert "Permission denied: secret" in results["bob"].reason
+    assert (str(error) if error.args != (9,) else "its grader died") in results["ann"].reason
+    assert not list((grader.graded / "results").iterdir())
 
 
 @pytest.mark.slow
-def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_listed(tmp_path, template, monkeypatch):
-    source, notebook, mode = tmp_path / "01_x.ipynb", tmp_path / "ann.ipynb", tmp_path / "mode"
-    source.write_text("1"), notebook.write_text("1")
+def test_a_grader_that_hangs_is_ended_and_the_folder_of_the_kernels_cannot_be_listed(
+    grader, ann, tmp_path, monkeypatch
+):
+    mode = tmp_path / "mode"
 
     def hangs(submission, base, kernels, *_):
         mode.write_text(f"{kernels.stat().st_mode & 0o777:o}")
         time.sleep(600)
 
-    monkeypatch.setitem(sys.modules, "classroom.autograde", SimpleNamespace())
-    monkeypatch.setattr(classroom, "autograde", SimpleNamespace(), raising=False)
     monkeypatch.setattr(grade, "lay_out", hangs)
-    monkeypatch.setattr(install, "PYTHON", sys.executable)
     start = iter([0.0])
     clock = SimpleNamespace(monotonic=lambda: next(start, 1e9 * mode.exists()))  # once it hangs, its time is over
     monkeypatch.setattr(grade, "time", clock)
-    grader = grade.Grader(source, template, tmp_path / "graded", limits=SimpleNamespace(seconds=300))
-    ((_, result),) = grader.grade([Submission("ann", notebook)], workers=1)
-    assert "its grader died" in result["reason"]
+    ((_, result),) = grader.grade([ann], workers=1)
+    assert "its grader died" in result.reason
     assert mode.read_text() == "711"
 
 
-def test_as_root_each_submission_has_a_user_number_of_its_own(tmp_path, template, monkeypatch):
-    source = tmp_path / "01_x.ipynb"
-    source.write_text("1")
-    grader = grade.Grader(source, template, tmp_path / "graded", limits=None)
-    places = SimpleNamespace(Place=lambda **values: SimpleNamespace(**values))
-    for root, users in ((0, [50_000, 50_001, 50_002]), (1000, [0, 0, 0])):
-        monkeypatch.setattr(os, "geteuid", lambda root=root: root)
-        assert [grader._place(places, tmp_path, tmp_path, number).user for number in range(3)] == users
+@pytest.mark.parametrize(("root", "users"), [(0, [50_000, 50_001, 50_002]), (1000, [0, 0, 0])])
+def test_as_root_each_submission_has_a_user_number_of_its_own(grader, tmp_path, monkeypatch, root, users):
+    monkeypatch.setattr(os, "geteuid", lambda: root)
+    assert [grader._place(tmp_path, tmp_path, number).user for number in range(3)] == users
 
 
 WATCH = """
 import subprocess, sys
 from pathlib import Path
-from classroom.autograde import Limits, Watch
+from classroom.autograde import Watch
+from classroom.workplace import Limits
 
 hold = "import time; held = bytearray(60_000_000); held[::4096] = bytes(len(held[::4096])); time.sleep(600)"
 watch = Watch(Limits(gigabytes=0.1), Path("/"))
@@ -615,7 +596,8 @@ def test_the_memory_of_all_processes_together_is_limited(classroom_python):
 CLOCK = """
 import asyncio, time
 from types import SimpleNamespace
-from classroom.autograde import Limits, Run, runs_needed
+from classroom.autograde import Run, runs_needed
+from classroom.workplace import Limits
 
 watch, run = SimpleNamespace(used=10.0), Run()
 execute = runs_needed(run, Limits(cell_seconds=100), watch)()

@@ -76,9 +76,7 @@ def test_every_mistake_that_a_check_names_fails(path):
 
 # The mistakes that leave a part right, which gives its one point by itself: part → words of the check.
 LEFT_RIGHT = {
-    "04": {
-        "rotary": ("is wrong: i/d", "4i/d", "i/(d/2 - 1)", "at the speed of pair 0", "the base is not used"),
-    },
+    "04": {"rotary": ("is wrong: i/d", "4i/d", "i/(d/2 - 1)", "at the speed of pair 0", "the base is not used")},
     "05": {
         "reach": ("return math.inf",),
         "read_config": ("before stretching", "how long a text", "counts from T₀", "that is T₀", "7 positions"),

@@ -8,46 +8,40 @@ import subprocess
 import pytest
 
 from classroom import marks
+from classroom.marks import Result
 
 
 def test_names_are_no_formulas_and_a_missing_sandbox_is_noted(tmp_path):
-    result = marks.failure({"check_a": 2.0}, "it crashed") | {"seconds": 2.0}
+    result = marks.failure({"check_a": 2.0}, "it crashed")
     marks.write_marks(tmp_path / "marks.csv", {"=1+1": result}, isolated=False)
     header, line = (tmp_path / "marks.csv").read_text().splitlines()
     assert header.endswith(",sandbox") and line.startswith("'=1+1,") and line.endswith(",none")
 
 
 def test_marks_as_a_table(tmp_path):
-    graded = {
-        "marks": {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]},
-        "notes": {"check_a": "half of it", "check_b": "no"},
-        "reason": "",
-    }
-    failed = marks.failure({"check_a": 2.0, "check_b": 3.0}, "it crashed")
-    results = {"Zoë, B.": graded | {"seconds": 1.5}, "x": failed | {"seconds": 2.0}}
+    graded = Result(
+        {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]}, {"check_a": "half of it", "check_b": "no"}, seconds=1.5
+    )
+    results = {"Zoë, B.": graded, "x": marks.failure({"check_a": 2.0, "check_b": 3.0}, "it crashed")}
     marks.write_marks(tmp_path / "marks.csv", results)
     with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
         header, *lines = csv.reader(file)
     assert header == ["student", "mark", "points", "a", "b", "seconds", "reason", "sandbox"]
     assert lines == [
         ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "a: half of it; b: no", "bubblewrap"],
-        ["x", "0.0", "5.0", "0.0", "0.0", "2.0", "it crashed", "bubblewrap"],
+        ["x", "0.0", "5.0", "0.0", "0.0", "0.0", "it crashed", "bubblewrap"],
     ]
 
 
 def test_no_terminal_obeys_what_an_answer_raised(tmp_path):
-    result = marks.failure({"check_a": 2.0}, "") | {"seconds": 2.0, "notes": {"check_a": "E: \x1b[2J\x9b1m\r✓"}}
+    result = Result({"check_a": [0.0, 2.0]}, {"check_a": "E: \x1b[2J\x9b1m\r✓"})
     marks.write_marks(tmp_path / "marks.csv", {"ann": result})
     assert r"a: E: \x1b[2J\x9b1m\r✓" in (tmp_path / "marks.csv").read_text(encoding="utf-8")
 
 
 def test_a_page_has_the_name_and_a_table_and_is_plain_text():
-    graded = {
-        "marks": {"check_a": [1.0, 2.0], "check_b": [3.0, 3.0]},
-        "notes": {"check_a": "half & half"},
-        "shown": {"check_a": ["<script>alert(1)</script>", "AssertionError: at {d} = 32"]},
-        "reason": "",
-    }
+    shown = {"check_a": ["<script>alert(1)</script>", "AssertionError: at {d} = 32"]}
+    graded = Result({"check_a": [1.0, 2.0], "check_b": [3.0, 3.0]}, {"check_a": "half & half"}, shown)
     page = marks.page("<b>Ann</b>", "04_x", graded)
     assert "<h1>&lt;b&gt;Ann&lt;/b&gt;</h1><p>04_x: 4 of 5 points" in page and "<title>&lt;b&gt;Ann" in page
     assert "<tr><td>a</td><td>1 of 2</td><td>half &amp; half</td></tr>" in page
@@ -72,7 +66,7 @@ nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "01_x.ipynb")
 template = grade.new_template(folder / "01_x.ipynb", folder / "template")
 
 def results():
-    graded = {name: {"marks": {"check_a": [got, 3.0]}, "notes": {}, "reason": ""} for name, got in (("ann", 1.0), ("bob", 2.0))}
+    graded = {name: marks.Result({"check_a": [got, 3.0]}) for name, got in (("ann", 1.0), ("bob", 2.0))}
     return graded | {"cid": marks.no_mark({"check_a": 3.0}, "no disk")}
 
 path = folder / "gradebook.db"
@@ -83,7 +77,7 @@ with Gradebook(f"sqlite:///{path}") as book:
     book.find_submission_notebook("01_x", "01_x", "bob").grades[0].extra_credit = 0.5
     {comment.name: comment for comment in ann.comments}["a"].manual_comment = "nearly"
     book.db.commit()
-late = {"dan": {"marks": {"check_a": [3.0, 3.0]}, "notes": {}, "reason": ""}}
+late = {"dan": marks.Result({"check_a": [3.0, 3.0]})}
 counts.append(marks.write_gradebook(path, template, late))
 again = results()
 counts.append(marks.write_gradebook(path, template, again))
@@ -91,7 +85,7 @@ with Gradebook(f"sqlite:///{path}") as book:
     scores = {s.student.id: s.score for s in book.assignment_submissions("01_x")}
     notebooks = [book.find_submission_notebook("01_x", "01_x", student) for student in scores]
     assert not any(each.needs_manual_grade for notebook in notebooks for each in notebook.grades)
-print(json.dumps([counts, scores, again["ann"]["marks"], again["ann"]["notes"], again["bob"]["marks"]]))
+print(json.dumps([counts, scores, again["ann"].marks, again["ann"].notes, again["bob"].marks]))
 """
 
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from classroom import platforms
-from classroom.marks import failure, no_mark
+from classroom import platforms, submissions
+from classroom.marks import Result, failure, no_mark
 from classroom.release import ClassroomError
 from classroom.submissions import BIGGEST, DEEPEST, find_submissions
 
@@ -40,6 +40,11 @@ def unpack(tmp_path, files):
     return found, {str(p.relative_to(out)): p.read_text() for p in sorted(out.rglob("*")) if p.is_file()}
 
 
+def wrong(found):
+    """What is wrong with a student's part of a zip."""
+    return {key: each.fault or each.trouble for key, each in found.students.items() if each.fault or each.trouble}
+
+
 @pytest.fixture(autouse=True)
 def _folder_for_the_zip(tmp_path):
     (tmp_path / "in").mkdir()
@@ -50,64 +55,53 @@ def _folder_for_the_zip(tmp_path):
 # --------------------------------------------------------------- what comes
 
 
-def test_moodles_zip_with_a_folder_for_each(tmp_path):
-    """As since Moodle 3.1, with the underscore at the end or, since 4.1, without."""
-    found, files = unpack(
-        tmp_path,
+COMES = {  # the files of a zip; what is written of them
+    "Moodle's, since 3.1 with the underscore at the end, since 4.1 without": (
         {
-            f"{MOODLE}/{NAME}.ipynb": "Zoë's",
-            f"{MOODLE}/lib/helper.py": "x = 1",
-            f"Bo_72_assignsubmission_file/{NAME}.ipynb": "Bo's",
-            "Cy_73_assignsubmission_onlinetext/onlinetext.html": "see my mail",
-            "notes.txt": "",
+            f"{MOODLE}/{NAME}.ipynb": f"{FOLDER}/{NAME}.ipynb",
+            f"{MOODLE}/lib/helper.py": f"{FOLDER}/lib/helper.py",
+            f"Bo_72_assignsubmission_file/{NAME}.ipynb": f"Bo (72)/{NAME}.ipynb",
+            "Cy_73_assignsubmission_onlinetext/onlinetext.html": "Cy (73)/onlinetext.html",
+            "notes.txt": None,
         },
-    )
-    assert found.platform == "Moodle"
-    assert files == {
-        f"{FOLDER}/{NAME}.ipynb": "Zoë's",
-        f"{FOLDER}/lib/helper.py": "x = 1",
-        f"Bo (72)/{NAME}.ipynb": "Bo's",
-        "Cy (73)/onlinetext.html": "see my mail",
-    }
-    assert [(each.name, each.id) for each in found.students.values()] == [("Zoë Lee", "71"), ("Bo", "72"), ("Cy", "73")]
-    assert found.lines == ["notes.txt is not named as Moodle does: not graded"]
-
-
-def test_moodles_zip_without_folders(tmp_path):
-    _, files = unpack(tmp_path, {f"{MOODLE}{NAME}.ipynb": "Zoë's", f"{MOODLE}helper_71_b.py": "x = 1"})
-    assert files == {f"{FOLDER}/{NAME}.ipynb": "Zoë's", f"{FOLDER}/helper_71_b.py": "x = 1"}
-
-
-def test_two_students_of_one_name_stay_two(tmp_path):
-    found, files = unpack(tmp_path, {f"Bo_{n}_assignsubmission_file_/a.ipynb": str(n) for n in (1, 2)})
-    assert files == {"Bo (1)/a.ipynb": "1", "Bo (2)/a.ipynb": "2"} and len(found.students) == 2
-
-
-def test_canvas_zip(tmp_path):
-    found, files = unpack(
-        tmp_path,
+        ["notes.txt is not named as Moodle does: not graded"],
+    ),
+    "Moodle's without folders": (
+        {f"{MOODLE}{NAME}.ipynb": f"{FOLDER}/{NAME}.ipynb", f"{MOODLE}helper_71_b.py": f"{FOLDER}/helper_71_b.py"},
+        [],
+    ),
+    "two students of one name": ({f"Bo_{n}_assignsubmission_file_/a.ipynb": f"Bo ({n})/a.ipynb" for n in (1, 2)}, []),
+    "Canvas's, which makes no folders": (
         {
-            f"leezo_71_501_{NAME}.ipynb": "Zoë's",
-            "leezo_71_502_my_helper.py": "x = 1",
-            f"bo_b_LATE_72_503_{NAME}-1.ipynb": "Bo's",
-            "cy_73_text.html": "see my mail",
-            f"di_74_504_x/{NAME}.ipynb": "Canvas makes no folders",
+            f"leezo_71_501_{NAME}.ipynb": f"leezo (71)/{NAME}.ipynb",
+            "leezo_71_502_my_helper.py": "leezo (71)/my_helper.py",
+            f"bo_b_LATE_72_503_{NAME}-1.ipynb": f"bo_b (72)/{NAME}-1.ipynb",
+            "cy_73_text.html": "cy (73)/text.html",
+            f"di_74_504_x/{NAME}.ipynb": None,
         },
-    )
-    assert found.platform == "Canvas" and len(found.lines) == 1
-    assert files == {
-        f"leezo (71)/{NAME}.ipynb": "Zoë's",
-        "leezo (71)/my_helper.py": "x = 1",
-        f"bo_b (72)/{NAME}-1.ipynb": "Bo's",
-        "cy (73)/text.html": "see my mail",
-    }
-    assert [each.status for each in found.students.values()] == ["", "late", ""]
+        [f"di_74_504_x/{NAME}.ipynb is not named as Canvas does: not graded"],
+    ),
+    "one that was unpacked and packed again on a Mac": (
+        {
+            f"class/leezo_71_501_{NAME}.ipynb": f"leezo (71)/{NAME}.ipynb",
+            f"__MACOSX/class/._leezo_71_501_{NAME}.ipynb": None,
+            "class/.DS_Store": None,
+        },
+        [],
+    ),
+}
 
 
-def test_a_zip_that_was_unpacked_and_packed_again_on_a_mac(tmp_path):
-    files = {f"class/leezo_71_501_{NAME}.ipynb": "1", f"__MACOSX/class/._leezo_71_501_{NAME}.ipynb": ""}
-    found, files = unpack(tmp_path, files | {"class/.DS_Store": ""})
-    assert files == {f"leezo (71)/{NAME}.ipynb": "1"} and found.lines == []
+@pytest.mark.parametrize(("zipped", "lines"), COMES.values(), ids=COMES)
+def test_a_zip_is_unpacked_into_a_folder_for_each_student(tmp_path, zipped, lines):
+    found, files = unpack(tmp_path, {name: name for name in zipped})
+    assert files == {written: name for name, written in zipped.items() if written}
+    assert [*found.students] == [*dict.fromkeys(name.partition("/")[0] for name in filter(None, zipped.values()))]
+    assert [f"{each.name} ({each.id})" for each in found.students.values()] == [*found.students]
+    assert found.lines == lines
+    assert [key for key, student in found.students.items() if student.status] == [
+        key for key in found.students if "bo_b" in key
+    ]
 
 
 def test_of_canvas_attempts_the_newest_counts_whatever_its_name(tmp_path):
@@ -144,7 +138,7 @@ def test_a_bomb_costs_its_student_only_and_is_not_unpacked(tmp_path):
     files = {f"{MOODLE}/a.ipynb": bytes(BIGGEST + 1), "Bo_72_assignsubmission_file_/a.ipynb": "Bo's"}
     found, files = unpack(tmp_path, files)
     assert files == {"Bo (72)/a.ipynb": "Bo's"}
-    assert found.faults == {FOLDER: "it has 20 MB; 20 are the most"}
+    assert wrong(found) == {FOLDER: "it has 20 MB; 20 are the most"}
 
 
 def test_a_bomb_that_lies_about_its_size_is_cut_there(tmp_path):
@@ -155,7 +149,8 @@ def test_a_bomb_that_lies_about_its_size_is_cut_there(tmp_path):
     path.write_bytes(content.replace(true, lie))
     found = platforms.unpack(path, tmp_path / "out")
     assert (tmp_path / "out" / FOLDER / "a.ipynb").stat().st_size <= 9
-    assert "Bad CRC-32" in found.troubles[FOLDER] and not found.faults
+    student = found.students[FOLDER]
+    assert "Bad CRC-32" in student.trouble and not student.fault
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
@@ -220,7 +215,7 @@ def test_names_in_any_encoding(tmp_path):
     path.write_bytes(content)
     found = platforms.unpack(path, tmp_path / "out")
     assert {"Zoë (1)", "Zoë (2)", "A\\x1b[2J (4)"} < {*found.students} and len(found.students) == 4
-    assert len([*(tmp_path / "out").rglob("*.py")]) == 4 and not found.lines and not found.troubles
+    assert len([*(tmp_path / "out").rglob("*.py")]) == 4 and not found.lines and not wrong(found)
     assert {each.student for each in find_submissions(tmp_path / "out", NAME)[0]} == {*found.students}
 
 
@@ -248,10 +243,10 @@ def test_files_in_each_others_way_cost_no_more_than_themselves(tmp_path):
 
 
 def test_too_many_files_and_folders_too_deep(tmp_path, monkeypatch):
-    monkeypatch.setattr(platforms, "MOST", 1)
+    monkeypatch.setattr(submissions, "MOST", 1)
     deep = "d/" * DEEPEST
     found, files = unpack(tmp_path, {f"{MOODLE}/a": "", f"{MOODLE}/b": "", f"Bo_72_assignsubmission_file_/{deep}a": ""})
-    assert found.faults == {
+    assert wrong(found) == {
         FOLDER: "it has more than 1 files and folders",
         "Bo (72)": f"its folders are nested more than {DEEPEST} deep",
     }
@@ -306,7 +301,7 @@ def test_a_damaged_entry_is_no_fault_of_the_student(tmp_path, where):
         content[at] ^= 0x7F
     path.write_bytes(content)
     found = platforms.unpack(path, tmp_path / "out")
-    assert [*found.troubles] == [FOLDER] and "a.ipynb cannot be unpacked: " in found.troubles[FOLDER]
+    assert [*wrong(found)] == [FOLDER] and "a.ipynb cannot be unpacked: " in found.students[FOLDER].trouble
     assert (tmp_path / "out" / "Bo (72)" / "a").read_text() == "1"
 
 
@@ -322,11 +317,7 @@ Participant 72,Bo,bo@example.org,Submitted for grading,,4.00,Yes,-,-,
 Participant 99,Cy,cy@example.org,No submission,,4.00,Yes,-,-,"by hand, ""2""
 lines"
 """
-RIGHT = {
-    "marks": {"check_a": [1.5, 2.0], "check_b": [2.0, 2.0]},
-    "notes": {"check_a": "a < b, at $d$ = 2"},
-    "reason": "",
-}
+RIGHT = Result({"check_a": [1.5, 2.0], "check_b": [2.0, 2.0]}, {"check_a": "a < b, at $d$ = 2"})
 RESULTS = {FOLDER: RIGHT, "Bo (72)": failure({"check_a": 2.0, "check_b": 2.0}, "=1+1")}
 SAID = {"71": "3.5 of 4 points; a: a &lt; b, at $d$ = 2", "72": "0 of 4 points; =1+1"}
 TWO = {f"{MOODLE}/{NAME}.ipynb": "1", f"Bo_72_assignsubmission_file_/{NAME}.ipynb": "2"}
