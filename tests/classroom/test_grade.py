@@ -49,12 +49,11 @@ def table(classroom):
 # ------------------------------------------- the proven list, of a small assignment
 
 RIGHT, WRONG = assignment.RIGHT, "def a():\n    return 2"
-JUNK = "def {}():\n    get_ipython().kernel.iopub_socket.send_multipart([b'<IDS|MSG>', *6 * [b'junk']])\n    return 1"
+JUNK = "def a():\n    get_ipython().kernel.iopub_socket.send_multipart([b'<IDS|MSG>', *6 * [b'junk']])\n    return 1"
 MUCH = """def {}():
     from IPython.display import display
     display({{'text/plain': 'x' * 20_000_000}}, raw=True)
     return 1"""
-BROKE = "its code broke the connection to its kernel"
 LATE = f"it ran longer than {CELL_SECONDS} s"
 
 
@@ -104,9 +103,10 @@ CASES = {
         (0, 0),
         ("a: it started more than 100 processes", "b: MemoryError"),
     ),
-    "broken connection": Case(MUCH.format("a"), RIGHT["b"], (0, 1), (f"a: {BROKE}",)),
+    "junk": Case(JUNK, RIGHT["b"], (0, 1), ("a: its code ",)),  # broke the connection, or ended the kernel
+    "broken connection": Case(MUCH.format("a"), RIGHT["b"], (0, 1), ("a: its code broke the connection",)),
     "broken connection twice": Case(
-        JUNK.format("a"), JUNK.format("b"), (0, 0), ("its code broke the kernel in which it ran, twice",)
+        MUCH.format("a"), MUCH.format("b"), (0, 0), ("its code broke the kernel in which it ran, twice",)
     ),
     "raises": Case(
         "from worked_solutions import a",

@@ -17,7 +17,7 @@ from browser import chromium, lab
 from nbformat import v4
 from thorough import ALL, thorough
 
-from classroom import release
+from classroom import grade, release
 from classroom.release import ClassroomError, teachers_source
 from courseware import notebooks
 from courseware.dependencies import needed_cells
@@ -243,16 +243,11 @@ def test_what_a_teacher_changed_is_kept(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def released(classroom_python, tmp_path_factory):
-    """The course folder with the first chapter released, a second time by the command; with ALL=1 every chapter."""
+    """The course folder with the first chapter released; with ALL=1 every chapter."""
     folder = tmp_path_factory.mktemp("class")
     script = "import sys; from pathlib import Path; from classroom.release import assignment\n"
     script += "for path in sys.argv[2:]: assignment(Path(path), Path(sys.argv[1]))"
-    paths = CHAPTERS if ALL else CHAPTERS[:1]
-    subprocess.run([classroom_python, "-c", script, folder, *paths], check=True)
-    command = [classroom_python, "-m", "classroom.release", "1", "--classroom", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert str(folder / "release" / CHAPTERS[0].stem) in done.stdout
-    assert "kept as it was" in done.stdout
+    subprocess.run([classroom_python, "-c", script, folder, *(CHAPTERS if ALL else CHAPTERS[:1])], check=True)
     return folder
 
 
@@ -292,7 +287,8 @@ def test_worked_functions_and_fewer_hints_are_handed_out_on_purpose_and_only_the
     wanted = copy.deepcopy(before)
     release.limit_hints(wanted, 1)
     done = subprocess.run([*command, "--worked", "--hints", "1"], capture_output=True, text=True, check=True)
-    assert "zip beside it, with the worked functions in worked_solutions.py\n" in done.stdout
+    assert f"{folder}, and {path.stem}.zip beside it, with the worked functions in worked_solutions.py\n" in done.stdout
+    assert "kept as it was" in done.stdout
     assert notebooks.read(folder / path.name) == wanted
     source = notebooks.read(released / "source" / path.stem / path.name)
     assert (folder / "worked_solutions.py").read_text() == release.worked_solutions(source)
@@ -343,24 +339,20 @@ def test_what_is_not_attempted_says_so_where_it_is_needed(released, path, capsys
             learner[name]()
 
 
-@pytest.mark.slow
-def test_a_wrong_chapter_is_told_in_one_line(released, classroom_python):
-    for module, more in (("release", []), ("grade", [str(released)])):
-        command = [classroom_python, "-m", f"classroom.{module}", "77", *more]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 1
-        assert done.stderr.startswith("CHAPTER is the number of a chapter")
+WRONG = [
+    (release, ["77"], "CHAPTER is the number of a chapter"),
+    (grade, ["77", "."], "CHAPTER is the number of a chapter"),
+    (grade, ["1", "none"], "FROM is the folder of the submissions"),
+    (grade, ["1", "."], ". holds no submission"),
+]
 
 
-@pytest.mark.slow
-def test_the_command_says_what_is_wrong_with_from(released, classroom_python, tmp_path):
-    for folder, words in (
-        (tmp_path / "none", "FROM is the folder of the submissions"),
-        (tmp_path, "holds no submission"),
-    ):
-        command = [classroom_python, "-m", "classroom.grade", "1", str(folder), "--classroom", str(released)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+@pytest.mark.parametrize(("module", "arguments", "words"), WRONG)
+def test_what_is_wrong_with_a_command_is_told_in_one_line(tmp_path, monkeypatch, module, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as told:
+        module.main([*arguments, "--classroom", "class"])
+    assert str(told.value).startswith(words)
 
 
 @pytest.mark.slow
