@@ -23,27 +23,14 @@ def vectors():
     return torch.randn(1, 2, len(PLACES), HEAD_DIM, generator=torch.Generator().manual_seed(0))
 
 
-def turned(module, embedding, places):
+def by_qwen(version, sizes):
     """What a peer makes of vectors (1, heads, T, d) at coordinates (T, 3)."""
-    x = vectors()
-    cos, sin = embedding(x, places.T[:, None])
-    return module.apply_rotary_pos_emb(x, x, cos, sin)[0]
-
-
-def by_qwen2(sizes):
+    x, text = vectors(), "Text" if version == 3 else ""
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sizes}
-    config = qwen(2, "configuration").Qwen2VLTextConfig(
-        hidden_size=2 * HEAD_DIM, num_attention_heads=2, rope_parameters=rope
-    )
-    qwen2 = qwen(2)
-    return turned(qwen2, qwen2.Qwen2VLRotaryEmbedding(config), PLACES)
-
-
-def by_qwen3(sizes):
-    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sizes}
-    config = qwen(3, "configuration").Qwen3VLTextConfig(head_dim=HEAD_DIM, num_attention_heads=2, rope_parameters=rope)
-    qwen3 = qwen(3)
-    return turned(qwen3, qwen3.Qwen3VLTextRotaryEmbedding(config), PLACES)
+    size = {"hidden_size": 2 * HEAD_DIM, "head_dim": HEAD_DIM, "num_attention_heads": 2, "rope_parameters": rope}
+    config = getattr(qwen(version, "configuration"), f"Qwen{version}VLTextConfig")(**size)
+    cos, sin = getattr(qwen(version), f"Qwen{version}VL{text}RotaryEmbedding")(config)(x, PLACES.T[:, None])
+    return qwen(version).apply_rotary_pos_emb(x, x, cos, sin)[0]
 
 
 def ours(sizes, **options):
@@ -52,16 +39,16 @@ def ours(sizes, **options):
 
 def test_qwen2_has_its_sections_in_blocks():
     sizes = [16, 24, 24]
-    torch.testing.assert_close(ours(sizes), by_qwen2(sizes), rtol=0, atol=ROUNDING)
-    assert (ours([24, 16, 24]) - by_qwen2(sizes)).abs().max() > 0.1
+    torch.testing.assert_close(ours(sizes), by_qwen(2, sizes), rtol=0, atol=ROUNDING)
+    assert (ours([24, 16, 24]) - by_qwen(2, sizes)).abs().max() > 0.1
 
 
 def test_qwen3_has_them_interleaved():
     sizes = [24, 20, 20]
-    torch.testing.assert_close(ours(sizes, interleaved=True), by_qwen3(sizes), rtol=0, atol=ROUNDING)
-    assert (ours(sizes) - by_qwen3(sizes)).abs().max() > 0.1
+    torch.testing.assert_close(ours(sizes, interleaved=True), by_qwen(3, sizes), rtol=0, atol=ROUNDING)
+    assert (ours(sizes) - by_qwen(3, sizes)).abs().max() > 0.1
     text = slice(0, TEXT)  # no test on text would notice
-    torch.testing.assert_close(ours(sizes)[:, :, text], by_qwen3(sizes)[:, :, text], rtol=0, atol=ROUNDING)
+    torch.testing.assert_close(ours(sizes)[:, :, text], by_qwen(3, sizes)[:, :, text], rtol=0, atol=ROUNDING)
 
 
 def test_the_vision_towers_axes_are_axial():

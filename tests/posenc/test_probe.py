@@ -479,6 +479,13 @@ def test_no_cause_is_named_that_is_none(rotate, words, dtype):
     assert words in repr(convention(rotate, 16, dtype=dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_what_turns_slowly_departs_nowhere(dtype):
+    for scale in (1 / 100, 1 / 1000, 1 / 4000):
+        slow = convention(Convention(16, scale=scale).rotate, 16, dtype=dtype)
+        assert slow.scale == pytest.approx(scale, rel=1e-2) and not slow.besides
+
+
 def test_a_length_a_thousandth_from_1_is_a_length():
     longer = convention(lambda x, positions: 1.001 * rotate(x, angles(positions, 16)), head_dim=16)
     assert longer.length == pytest.approx(1.001, abs=1e-6)
