@@ -252,7 +252,8 @@ def convention(
             return Convention(**nothing_read(found, unknown, "some results are not finite"), notes=tuple(probe.notes()))
         read = read_matrices(matrices, positions, head_dim, frozen=not depends)
         named = read.get("precision")
-        evenly = named and not _LOSES_PLACES.search(named)  # then whatever departs can be seen
+        # then whatever departs can be seen; float32 angles far away are off by as much
+        evenly = named and not _LOSES_PLACES.search(named) and longest <= 2**17
         if read.get("length") and read.get("pairs") and not depends and (evenly or not named and read["base"] is None):
             turns = probe.turns(read["pairs"], read.get("order"))
             departs = departure(turns)

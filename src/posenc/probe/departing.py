@@ -12,7 +12,7 @@ def departure(turns: Tensor) -> int | None:
     """
     u = turns / turns.abs().clamp(min=1e-30)
     steps = u[1:] * u[:-1].conj()
-    if (steps[0] - 1).abs().max() < 1e-3 and (u - u[0]).abs().max() > 0.1:
+    if (steps[0] - 1).abs().max() < 1e-3 and (steps - 1).abs().max() > 0.1:
         return 1
     usual = steps[:32].real.median(0).values + 1j * steps[:32].imag.median(0).values
     off = ((steps * usual.conj()).angle().abs() > 0.1).any(dim=1).nonzero()
