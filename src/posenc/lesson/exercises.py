@@ -108,9 +108,13 @@ class Answer:
             result = result.item()
         if isinstance(result, bool) or not isinstance(result, (int, float)):
             wrong(f"it returned {_describe(result)}: return one number")
-        if not math.isfinite(result):
+        try:
+            number = float(result)
+        except OverflowError:
+            wrong("it returned an integer that no float can hold: return a finite number")
+        if not math.isfinite(number):
             wrong(f"it returned {result}: return a finite number")
-        return float(result)
+        return number
 
     def _argument_names(self, inputs: Sequence) -> list[str]:
         try:

@@ -43,6 +43,7 @@ GARBAGE = {
     "words": lambda *inputs: "words",
     "a number": lambda *inputs: 3,
     "not a number": lambda *inputs: math.nan,
+    "a number too large": lambda *inputs: 10**400,
     "no number": lambda *inputs: (),
     "a NumPy array": lambda *inputs: torch.ones(3).numpy(),
     "a tensor": lambda *inputs: torch.full((2, 6), math.nan),

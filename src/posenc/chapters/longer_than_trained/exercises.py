@@ -209,6 +209,7 @@ def reach(answer: Answer) -> None:
             got = got.item()
         if isinstance(got, bool) or not isinstance(got, (int, float)):
             wrong(f"it returned a {type(got).__name__}: return one number, or math.inf where no angle is ever new")
+        got = min(got, 10**300) if isinstance(got, int) else got  # what no float can hold
         seen = trained_speeds * (trained - 1)
 
         def least(turned, reached=seen, pick=torch.min) -> float:
