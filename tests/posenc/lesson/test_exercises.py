@@ -78,6 +78,7 @@ NUMBERS = {
     "✗ a_number: it returned a Tensor: return one number": [lambda: torch.zeros(2)],
     "✗ a_number: it returned a complex: return one number": [lambda: 0.5j],
     "✗ a_number: it returned nan: return a finite number": [lambda: float("nan")],
+    "✗ a_number: it returned an integer that no float can hold: return a finite number": [lambda: 10**400],
 }
 
 
