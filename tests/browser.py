@@ -277,10 +277,11 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, home: Path, *, course: bool = False) -> Iterator[Lab]:
+def lab(folder: Path, home: Path, *, plain: bool = False, course: bool = False) -> Iterator[Lab]:
     """Serve a folder on loopback and open a browser; all that they write goes into home.
 
-    With course, the folder is a clone of the course, and the server is that of `make lab`.
+    With plain, the server is without what `make lab` adds; with course, the folder is a clone of the course, and the
+    server is that of `make lab`.
     """
     (home / "config" / "labconfig").mkdir(parents=True)
     if not course:
@@ -306,7 +307,7 @@ def lab(folder: Path, home: Path, *, course: bool = False) -> Iterator[Lab]:
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
-    command += [CONNECTION, UNFOLD]
+    command += [CONNECTION, UNFOLD] * (not plain)
     if course:
         start = "import pathlib, sys; from courseware import lab; lab.main([sys.argv[1]], pathlib.Path(sys.argv[2]))"
         command = [sys.executable, "-c", start, str(port), str(folder)]

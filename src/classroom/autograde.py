@@ -163,9 +163,10 @@ def autograde(place: Place, name: str, limits: Limits) -> Result:
 
 
 def _run(api: NbGraderAPI, name: str, place: Place, watch: Watch, run: Run) -> tuple[Result, bool]:
-    """Run and mark it, and say whether an answer raised. A cell that ends the kernel or cannot be interrupted is left out the next time.
+    """Run and mark it, and say whether an answer raised.
 
-    What breaks the kernel in another way may have come from outside once; the second time it is the submission's.
+    A cell that ends the kernel or cannot be interrupted is left out the next time. What breaks the kernel in another
+    way may have come from outside once; the second time it is the submission's.
     """
     broken = 0
     while True:
