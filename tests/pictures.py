@@ -11,8 +11,8 @@ import numpy as np
 from nbformat import NotebookNode
 from PIL import Image
 
+from courseware import notebooks
 from courseware.keep import VISIBLE, distances
-from courseware.notebooks import with_palette
 from posenc.lesson.controls import slider, switch
 from posenc.lesson.live import Live, canvas
 
@@ -33,9 +33,7 @@ def shown(notebook: NotebookNode) -> list[tuple[str, bytes]]:
 
 def kept_as(png: bytes) -> bytes:
     """A picture with a palette, as small as a stored one."""
-    file = io.BytesIO()
-    with_palette(Image.open(io.BytesIO(png))).save(file, "PNG", optimize=True)
-    return file.getvalue()
+    return notebooks.png(notebooks.with_palette(Image.open(io.BytesIO(png))))
 
 
 def as_kept(drawn: bytes, path: Path) -> None:

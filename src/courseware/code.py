@@ -8,7 +8,7 @@ import ast
 import hashlib
 import io
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from modulefinder import ModuleFinder
 from pathlib import Path
 
@@ -25,12 +25,9 @@ SHOWING = {"__init__", "figures", "worked"}  # and those besides in which no num
 def fingerprint(notebook: NotebookNode) -> str:
     """A name for a chapter's code and for the code of the course that it imports."""
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    files = [path for path in imported_files(sources) if not {*_names(path)} & SAYING]
-    modules = [(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")) for path in files]
-    code = hashlib.sha256()
-    for name, source in [*enumerate(sources), *modules]:
-        code.update(f"{name}\n{_essence(source)}\n".encode())
-    return code.hexdigest()[:16]
+    modules = {path.relative_to(PACKAGE).as_posix(): text for path, text in _modules(sources, without=SAYING)}
+    named = "".join(f"{name}\n{_essence(text)}\n" for name, text in [*enumerate(sources), *modules.items()])
+    return hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
 def code_of(chapter: NotebookNode) -> dict[str, str]:
@@ -38,20 +35,22 @@ def code_of(chapter: NotebookNode) -> dict[str, str]:
 
     A reworded sentence or comment, another figure or exercise leave the name as it is.
     """
-    modules = hashlib.sha256()
     sources = [cell.source for cell in chapter.cells if cell.cell_type == "code"]
-    for path in imported_files(sources):
-        if not {*_names(path)} & (SAYING | SHOWING):
-            modules.update(_plain(path.read_text(encoding="utf-8")).encode())
+    modules = "".join(_plain(text) for _, text in _modules(sources, without=SAYING | SHOWING))
     names = {}
     for number, cell in enumerate(chapter.cells):
         if cell.cell_type == "code" and "claim(" in cell.source:
-            code = modules.copy()
-            for needed in sorted(needed_cells(chapter.cells, [number])):
-                if "parameters" not in tags(chapter.cells[needed]):
-                    code.update(_plain(chapter.cells[needed].source).encode())
-            names[cell.id] = code.hexdigest()[:12]
+            needed = [chapter.cells[each] for each in sorted(needed_cells(chapter.cells, [number]))]
+            code = "".join(_plain(each.source) for each in needed if "parameters" not in tags(each))
+            names[cell.id] = hashlib.sha256(f"{modules}{code}".encode()).hexdigest()[:12]
     return names
+
+
+def _modules(sources: Iterable[str], *, without: set[str]) -> Iterator[tuple[Path, str]]:
+    """The files that these sources import and their text, but for modules, and folders of such, of these names."""
+    for path in imported_files(sources):
+        if not {*path.relative_to(PACKAGE).with_suffix("").parts} & without:
+            yield path, path.read_text(encoding="utf-8")
 
 
 def imported_files(sources: Iterable[str]) -> list[Path]:
@@ -77,23 +76,17 @@ def tree(source: str) -> ast.Module:
     return ast.parse(MAGIC.sub("", source))
 
 
-def _names(path: Path) -> tuple[str, ...]:
-    return path.relative_to(PACKAGE).with_suffix("").parts
-
-
 def _essence(source: str) -> str:
     """The source without docstrings, comments and empty lines: the same text under every version of Python."""
     lines = source.splitlines()
-    for node in ast.walk(tree(source)):
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        if documented and ast.get_docstring(node) is not None:
-            first, last = node.body[0].lineno - 1, node.body[0].end_lineno
-            lines[first:last] = [""] * (last - first)
-    shown = "".join(f"{MAGIC.sub('', line)}\n" for line in lines)
-    for token in tokenize.generate_tokens(io.StringIO(shown).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
+    before = tokenize.INDENT  # what stands before a token; a string that a block or a file begins with is a docstring
+    for token in tokenize.generate_tokens(io.StringIO(MAGIC.sub("", source)).readline):
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and before == tokenize.INDENT):
+            first, last = token.start[0] - 1, token.end[0]
+            lines[first] = lines[first][: token.start[1]]
+            lines[first + 1 : last] = [""] * (last - first - 1)
+        elif token.type != tokenize.NL:
+            before = token.type
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 

@@ -10,13 +10,10 @@ library and uses no syntax newer than Python 3.6: an old interpreter must get fa
 
 import glob
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import threading
-import urllib.request
 from contextlib import suppress
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -33,16 +30,10 @@ CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
 PATIENCE = 2  # seconds until the index counts as out of reach
 
 
-class Problem(Exception):
-    """What is wrong and what to do, in sentences for the person at the keyboard."""
-
-
 def fingerprint():
     """A hash of all that decides what is installed. A checkout that was moved counts as changed."""
-    digest = hashlib.sha256(ROOT.encode())
-    for name in ("pyproject.toml", "constraints.txt"):
-        digest.update(contents(os.path.join(ROOT, name)).encode())
-    return digest.hexdigest()
+    files = [contents(os.path.join(ROOT, name)) for name in ("pyproject.toml", "constraints.txt")]
+    return hashlib.sha256("".join([ROOT] + files).encode()).hexdigest()
 
 
 def contents(path):
@@ -51,6 +42,11 @@ def contents(path):
         return ""
     with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def install(audience):
@@ -67,8 +63,7 @@ def install(audience):
         make_venv()
     extras = "course,dev,models,replicate" if audience == DEVELOPER else "course,models"
     pip_install(where_torch_is() + ["-e", ".[" + extras + "]"])
-    with open(STAMP, "w") as file:
-        file.write(" ".join(wanted))
+    write(STAMP, " ".join(wanted))
 
 
 def install_classroom():
@@ -80,35 +75,34 @@ def install_classroom():
     if contents(stamp) == wanted:
         return
     print("Making .venv-classroom with nbgrader. This takes half a minute, once.", flush=True)
-    if subprocess.call([PYTHON, "-m", "venv", "--clear", "--without-pip", CLASSROOM]) != 0:
-        raise Problem("Python could not make the folder .venv-classroom; its reason is above.")
+    venv([PYTHON, "-m", "venv", "--clear", "--without-pip", CLASSROOM])
     own = glob.glob(os.path.join(CLASSROOM, "lib", "python3*", "site-packages"))[0]
-    with open(os.path.join(own, "course.pth"), "w") as file:
-        file.write(course + "\n" + os.path.join(ROOT, "src") + "\n")
+    write(os.path.join(own, "course.pth"), course + "\n" + os.path.join(ROOT, "src") + "\n")
     pip_install(["posenc[classroom]"], os.path.join(CLASSROOM, "bin", "python"))  # only what .venv has not
-    with open(stamp, "w") as file:
-        file.write(wanted)
+    write(stamp, wanted)
 
 
 def make_venv():
     """Make .venv from nothing: what an interrupted install left behind cannot be trusted."""
-    version = ".".join(str(part) for part in sys.version_info[:3])
+    version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < OLDEST:
-        raise Problem(
-            f"This is Python {version}; the course needs 3.11 or newer. Where there is none, install one from your "
-            "system's packages or from python.org. Then run  make lab PYTHON=python3.12  with its name."
+        sys.exit(
+            "\nThis is Python " + version + "; the course needs 3.11 or newer. Where there is none, install one from "
+            "your system's packages or from python.org. Then run  make lab PYTHON=python3.12  with its name."
         )
-    if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):
-        raise Problem(
-            "This Python cannot make virtual environments: its venv module is missing or incomplete. "
-            "On Debian and Ubuntu run  sudo apt install python3-venv  and then make again."
+    print("Making .venv with Python " + version + ", and installing. This takes a minute or more, once.", flush=True)
+    venv([sys.executable, "-m", "venv", "--clear", VENV])
+
+
+def venv(command):
+    if subprocess.call(command) != 0:
+        sys.exit(
+            "\nPython could not make the folder "
+            + os.path.basename(command[-1])
+            + "; its reason is above. Where it is "
+            "that venv or ensurepip is missing, on Debian and Ubuntu  sudo apt install python3-venv  brings it. "
+            "Then run make again."
         )
-    print(
-        "Making .venv with Python " + version + " and installing into it. This takes a minute or more, once.",
-        flush=True,
-    )
-    if subprocess.call([sys.executable, "-m", "venv", "--clear", VENV]) != 0:
-        raise Problem("Python could not make the folder .venv; its reason is above. Then run make again.")
 
 
 def where_torch_is():
@@ -126,25 +120,18 @@ def where_torch_is():
 
 
 def answers(address):
-    """Whether a page is there within PATIENCE. In a thread, since no timeout covers the look-up of a name."""
-    there = []
-
-    def ask():
-        with suppress(Exception):  # whatever it is, pip will not get torch there
-            urllib.request.urlopen(address, timeout=PATIENCE).close()
-            there.append(address)
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    return bool(there)
+    """Whether a page is there within PATIENCE. In a process, since no timeout covers the look-up of a name."""
+    ask = [sys.executable, "-c", "import sys, urllib.request; urllib.request.urlopen(sys.argv[1])", address]
+    with suppress(subprocess.TimeoutExpired):
+        return subprocess.call(ask, stderr=subprocess.DEVNULL, timeout=PATIENCE) == 0
+    return False
 
 
 def pip_install(arguments, python=PYTHON):
     """Install what was tested. pip shows its progress, and says what is wrong."""
     command = [python, "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
     if subprocess.call(command + arguments, cwd=ROOT) != 0:
-        raise Problem("pip could not install the packages; its reason is above. Then run make again.")
+        sys.exit("\npip could not install the packages; its reason is above. Then run make again.")
 
 
 def main(command="", *port):
@@ -155,8 +142,6 @@ def main(command="", *port):
             install_classroom()
         else:
             install(DEVELOPER if command == "dev" else LEARNER)
-    except Problem as problem:
-        sys.exit("\n" + str(problem))
     except KeyboardInterrupt:
         sys.exit("\nStopped before the end. Run make again and it starts over.")
     if command == "lab":

@@ -48,7 +48,7 @@ def keep(old: NotebookNode, new: NotebookNode) -> NotebookNode:
             drawn, cell.outputs = cell.outputs, copy.deepcopy(stored.outputs)
             if os.environ.get("KEEP_PICTURES") and not time_is_shown:
                 for output, again in zip(cell.outputs, drawn):
-                    if _pictures(output):
+                    if _has_picture(output):
                         output.data["image/png"] = again.data["image/png"]
             for output in cell.outputs:
                 if output.output_type == "execute_result":
@@ -58,11 +58,14 @@ def keep(old: NotebookNode, new: NotebookNode) -> NotebookNode:
 
 def say_the_same(one: list[NotebookNode], other: list[NotebookNode], *, trained: bool = False) -> bool:
     """Whether a reader learns the same from these outputs of a cell, which may come from a training."""
-    return len(one) == len(other) and all(
-        words(a, trained=trained) == words(b, trained=trained)
-        and not any(differ(_pixels(x), _pixels(y), trained=trained) for x, y in zip(_pictures(a), _pictures(b)))
-        for a, b in zip(one, other)
-    )
+    said, before = ([words(output, trained=trained) for output in outputs] for outputs in (one, other))
+    return said == before and look_the_same(one, other, trained=trained)
+
+
+def look_the_same(one: list[NotebookNode], other: list[NotebookNode], *, trained: bool = False) -> bool:
+    """Whether these outputs of a cell show as many pictures, and no two of them differ."""
+    drawn, before = (list(map(_pixels, filter(_has_picture, outputs))) for outputs in (one, other))
+    return len(drawn) == len(before) and not any(differ(a, b, trained=trained) for a, b in zip(drawn, before))
 
 
 def words(output: NotebookNode, *, trained: bool = False) -> dict:
@@ -70,11 +73,12 @@ def words(output: NotebookNode, *, trained: bool = False) -> dict:
 
     The words of a picture that a training led to are without its decimals too.
     """
-    masks = MASKED | (DECIMALS if trained and _pictures(output) else {})
+    masks = MASKED | (DECIMALS if trained and _has_picture(output) else {})
 
     def masked(said: object) -> object:
         if isinstance(said, dict):
-            return {key: masked("" if _is_picture(key, value) else value) for key, value in said.items()}
+            pixels = {"image/png": ""} if isinstance(said.get("image/png"), str) else {}  # metadata have the same key
+            return {key: masked(value) for key, value in (said | pixels).items()}
         if isinstance(said, list):
             return [masked(part) for part in said]
         for pattern, replacement in masks.items() if isinstance(said, str) else ():
@@ -84,16 +88,12 @@ def words(output: NotebookNode, *, trained: bool = False) -> dict:
     return masked({**output, "execution_count": None})
 
 
-def _is_picture(key: str, value: object) -> bool:
-    return key == "image/png" and isinstance(value, str)  # metadata have the same key
+def _has_picture(output: NotebookNode) -> bool:
+    return "image/png" in output.get("data", ())
 
 
-def _pictures(output: NotebookNode) -> list[str]:
-    return [value for kind, value in output.get("data", {}).items() if kind == "image/png"]
-
-
-def _pixels(encoded: str) -> Image.Image:
-    return Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB")
+def _pixels(output: NotebookNode) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"]))).convert("RGB")
 
 
 def trained(cells: list[NotebookNode], number: int) -> bool:

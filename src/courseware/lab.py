@@ -45,11 +45,9 @@ def renew(course: Path, own: Path) -> list[str]:
         A line for each that stays and has become another in the course: the new one is laid beside it.
     """
     own.mkdir(exist_ok=True)
-    try:
+    copied, lines = {}, []
+    with suppress(OSError, ValueError, TypeError):
         copied = dict(json.loads((own / COPIED).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        copied = {}
-    lines = []
     for path in sorted(course.glob("*.ipynb")):
         new, here, before = digest(path), digest(own / path.name), copied.get(path.name)
         if here in ("", before):
@@ -71,11 +69,11 @@ def renew(course: Path, own: Path) -> list[str]:
 
 def digest(path: Path) -> str:
     """Of what the cells of a notebook say, which running them does not change. Empty where there is no notebook."""
-    if not path.exists():
-        return ""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         said = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    except FileNotFoundError:
+        return ""
     except (ValueError, KeyError, TypeError):
         return "broken"
     said = [each for each in said if each[1].strip()]  # JupyterLab adds an empty cell at the end
@@ -106,31 +104,22 @@ def welcome(own: Path) -> Path:
     return start
 
 
-def command(own: Path, start: Path, port: str = "") -> list[str]:
-    """JupyterLab's arguments: its token is on, only this machine sees it, and it keeps its layout in that folder.
+def main(port: list[str], root: Path = ROOT) -> None:
+    """Open JupyterLab until it is stopped: its token is on, only this machine sees it, its layout stays in the copy.
 
     On the port that is given, or the next free one of its own choice.
     """
-    return [
-        *([f"--port={port}", "--ServerApp.port_retries=0"] if port else []),
-        "--allow-root",
-        "--ip=127.0.0.1",
-        f"--ServerApp.root_dir={own.parent}",
-        CONNECTION,
-        UNFOLD,
-        f"--LabApp.workspaces_dir={own / WORKSPACES}",
-        f"--LabApp.default_url=/lab/tree/{start.relative_to(own.parent).as_posix()}",
-    ]
-
-
-def main(arguments: list[str], root: Path = ROOT) -> None:
-    """Open JupyterLab until it is stopped."""
     own = root / "my"
     for line in renew(root / "notebooks", own):
         print(line, flush=True)
     found = os.environ.get("JUPYTER_CONFIG_PATH")
     os.environ["JUPYTER_CONFIG_PATH"] = f"{DEFAULTS}{os.pathsep}{found}" if found else str(DEFAULTS)
-    LabApp.launch_instance(command(own, welcome(own), *arguments))
+    options = ["--allow-root", "--ip=127.0.0.1", f"--ServerApp.root_dir={root}", CONNECTION, UNFOLD]
+    options.append(f"--LabApp.workspaces_dir={own / WORKSPACES}")
+    options.append(f"--LabApp.default_url=/lab/tree/{welcome(own).relative_to(root).as_posix()}")
+    for number in port:
+        options += [f"--port={number}", "--ServerApp.port_retries=0"]
+    LabApp.launch_instance(options)
 
 
 if __name__ == "__main__":

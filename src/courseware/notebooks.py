@@ -98,30 +98,24 @@ def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: float | None 
         with client.setup_kernel(env=os.environ | STEADY, stderr=subprocess.DEVNULL):
             hidden = _collect_errors(client)
             for index, cell in enumerate(fresh.cells):
-                _execute_cell(client, cell, index)
-                if hidden:
-                    raise _hidden_error(_name(fresh, index), hidden[0])
+                where = _name(fresh, index)
+                client.execute_cell(cell, index)
+                _raise_first(hidden, where)
             with suppress(Empty):  # what the kernel still has to say
                 while True:
                     run_sync(client.kc.get_iopub_msg)(timeout=0.5)
-            if hidden:
-                raise _hidden_error("after the last cell", hidden[0])
+            _raise_first(hidden, "after the last cell")
+    except CellExecutionError as error:
+        raise BuildError(f"{where}: {error.ename}: {error.evalue}", error.traceback) from None
+    except CellTimeoutError:
+        raise BuildError(f"{where}: ran longer than {client.timeout:g} s") from None
+    except DeadKernelError:
+        raise BuildError(f"{where}: the kernel died, perhaps for want of memory") from None
     except NoSuchKernel as error:
         raise BuildError(f"there is no kernel {error.name!r} here; the course uses python3") from None
     except RuntimeError as error:
         raise BuildError(f"the kernel does not start: {error}") from None
     return fresh
-
-
-def _execute_cell(client: NotebookClient, cell: NotebookNode, index: int) -> None:
-    try:
-        client.execute_cell(cell, index)
-    except CellExecutionError as error:
-        raise BuildError(f"{_name(client.nb, index)}: {error.ename}: {error.evalue}", error.traceback) from None
-    except CellTimeoutError:
-        raise BuildError(f"{_name(client.nb, index)}: ran longer than {client.timeout:g} s") from None
-    except DeadKernelError:
-        raise BuildError(f"{_name(client.nb, index)}: the kernel died, perhaps for want of memory") from None
 
 
 def _name(notebook: NotebookNode, index: int) -> str:
@@ -150,9 +144,10 @@ def _collect_errors(client: NotebookClient) -> list[dict]:
     return errors
 
 
-def _hidden_error(where: str, error: dict) -> BuildError:
-    known = "an error that no cell shows, raised in a callback, an Output widget or the background"
-    return BuildError(f"{where}: {known}: {error['ename']}: {error['evalue']}", "\n".join(error["traceback"]))
+def _raise_first(hidden: list[dict], where: str) -> None:
+    for error in hidden:
+        known = "an error that no cell shows, raised in a callback, an Output widget or the background"
+        raise BuildError(f"{where}: {known}: {error['ename']}: {error['evalue']}", "\n".join(error["traceback"]))
 
 
 # -------------------------------------------------------------- normalise
@@ -216,7 +211,7 @@ def _picture(encoded: str) -> str:
     image = Image.open(io.BytesIO(base64.b64decode(encoded)))
     if image.mode == "P" and set(image.info) <= {"transparency"}:
         return encoded  # another version of a compression library would write other bytes
-    return base64.b64encode(min(_png(image), _png(with_palette(image)), key=len)).decode()
+    return base64.b64encode(min(png(image), png(with_palette(image)), key=len)).decode()
 
 
 def with_palette(image: Image.Image) -> Image.Image:
@@ -230,7 +225,8 @@ def with_palette(image: Image.Image) -> Image.Image:
     return image.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
 
 
-def _png(image: Image.Image) -> bytes:
+def png(image: Image.Image) -> bytes:
+    """A picture as it is stored: as small as PNG makes it, and nothing beside it."""
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
     return file.getvalue()

@@ -134,13 +134,11 @@ def with_parameters(chapter: NotebookNode, **values: float) -> NotebookNode:
         ValueError: the chapter has no such cell, or the cell no such name.
     """
     changed = nbformat.from_dict(chapter)
-    cell = next((cell for cell in changed.cells if "parameters" in tags(cell)), None)
-    if cell is None:
-        raise ValueError("the chapter has no cell tagged parameters")
+    cell = next((cell for cell in changed.cells if "parameters" in tags(cell)), nbformat.v4.new_code_cell())
     for name, value in values.items():
         cell.source, found = re.subn(rf"^{name} = \S+", f"{name} = {value!r}", cell.source, flags=re.MULTILINE)
         if found != 1:
-            raise ValueError(f"the cell tagged parameters gives {name} no value")
+            raise ValueError(f"no cell tagged parameters gives {name} a value")
     return changed
 
 
@@ -159,8 +157,8 @@ def run(text: str, folder: str, set_number: int, pace: float, steps: float) -> l
     os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)  # Dask's; with it each step gives back its memory
     seconds = notebooks.CELL_SECONDS * max(1.0, steps)
     done = stored(notebooks.execute(chapter, folder=Path(folder), cell_seconds=seconds))
-    names = {"held": "held", "values": "values", "bound": "required"}
-    return [{"key": _key(one)} | {name: getattr(one.claim, its) for name, its in names.items()} for one in done]
+    claims = [(_key(one), one.claim) for one in done]
+    return [{"key": key, "held": its.held, "values": its.values, "bound": its.required} for key, its in claims]
 
 
 def rows(chapter: str, codes: dict[str, str], sets: list[list[dict]], pace: str, steps: str) -> Iterator[Row]:
@@ -202,27 +200,24 @@ def main(arguments: list[str]) -> int:
         print("No such chapter, or none that trains.", file=sys.stderr)
         return 1
 
+    codes = {path: code_of(chapter) for path, chapter in chapters.items()}
     wanted = {}
     for path, chapter in chapters.items():
-        text = notebooks.text(chapter)
-        name = hashlib.sha256(repr(sorted(code_of(chapter).items())).encode()).hexdigest()[:12]
+        name = hashlib.sha256(repr(sorted(codes[path].items())).encode()).hexdigest()[:12]
         for number in range(options.first, options.first + options.sets):
-            wanted[DONE / f"{path.stem}-{name}-{number}-{pace}-{steps}.json"] = (path, text, number)
+            file = DONE / f"{path.stem}-{name}-{number}-{pace}-{steps}.json"
+            wanted[file] = (path, notebooks.text(chapter), number)
     to_do = {file: task for file, task in wanted.items() if not file.exists()}
     failed = _run_all(to_do, options.pace, options.steps)
 
     table = list(read_table(options.table))
     for path, chapter in chapters.items():
         done = [json.loads(file.read_text()) for file, task in wanted.items() if task[0] == path and file.exists()]
-        again = list(rows(path.name[:2], code_of(chapter), done, pace, steps))
-        cells, anew = {cell.id for cell in chapter.cells}, {(row.pace, row.steps) for row in again}
-        table = [  # what was run again goes, and what the chapter claims no longer
-            row
-            for row in table
-            if not row.key.startswith(path.name[:2])
-            or (row.key.split("/")[1] in cells and (row.pace, row.steps) not in anew)
-        ]
-        table += again
+        number, cells = path.name[:2], {cell.id for cell in chapter.cells}
+        again = list(rows(number, codes[path], done, pace, steps))
+        # what was run again is new, and what the chapter claims no longer is gone
+        stays = lambda row: row.key.split("/")[1] in cells and not (again and (row.pace, row.steps) == (pace, steps))
+        table = [row for row in table if row.key[:2] != number or stays(row)] + again
         for row in again:
             if row.held < row.sets:
                 values = f"{row.smallest} to {row.largest}, {row.bound}"

@@ -34,6 +34,9 @@ A verdict speaks of what was measured: exact algebra where it is algebra, and ot
 CLOSING = "[Back to chapter 1](01_permutation_invariance.ipynb) · [Back to the list of chapters](../README.md)"
 
 
+Known = dict[str, list[tuple[str, Stored, str]]]  # by each key, what it names: file, claim, and the name of its code
+
+
 class ClaimError(Exception):
     """Why the page cannot be written, in one line."""
 
@@ -60,10 +63,13 @@ def page(notebooks: dict[str, NotebookNode], claims: dict) -> NotebookNode:
             decides it is gone, a number in a finding stands in none of the deciding claims, or a symbol has two
             meanings.
     """
-    known = []  # the file of each claim, the claim, and the name of its code
+    known: Known = {}
     for name, notebook in notebooks.items():
         codes = code_of(notebook)
-        known += [(name, one, codes.get(one.cell, "")) for one in stored(notebook)]
+        for one in stored(notebook):
+            key = f"{name[:2]}/{one.cell}"
+            for named in (key, f"{key}/{one.place}"):
+                known.setdefault(named, []).append((name, one, codes.get(one.cell, "")))
     count = sum(len(source["claim"]) for source in claims["source"])
     texts = [OPENING.format(count=count, replicated=overview()) + "\n\n" + _overview(claims)]
     numbers = itertools.count(1)
@@ -89,14 +95,16 @@ def _overview(claims: dict) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _entry(number: int, claim: dict, known: list[tuple[str, Stored, str]], verdicts: list[str]) -> str:
+def _entry(number: int, claim: dict, known: Known, verdicts: list[str]) -> str:
     says, verdict, finding = (claim[name] for name in ("says", "verdict", "finding"))
     decided = claim.get("decided", [])
     if verdict not in verdicts:
         raise ClaimError(f"{says!r} has the verdict {verdict!r}; there are: {', '.join(verdicts)}")
     if bool(decided) == (verdict == "not testable here"):
         raise ClaimError(f"{says!r}: either something decides it, or it is not testable here")
-    deciding = [each for key in decided for each in _named(known, key)]
+    if gone := [key for key in decided if key not in known]:
+        raise ClaimError(f"no chapter has a claim {gone[0]}")
+    deciding = [each for key in decided for each in known[key]]
     unknown = missing(finding, [one.claim for _, one, _ in deciding])
     if decided and unknown:
         raise ClaimError(f"{says!r}: {unknown[0]} stands in none of the deciding claims")
@@ -107,22 +115,10 @@ def _entry(number: int, claim: dict, known: list[tuple[str, Stored, str]], verdi
         again = found_again(name[:2], one, code)
         line = escaped(words(one.claim, sentence=False)) + (f" ({again})" if again else "")
         measured.setdefault(link, {}).setdefault(start, []).append(line)
-    links = [
-        f"- {link}: {'; '.join(start + ', '.join(lines) for start, lines in claims.items())}"
-        for link, claims in measured.items()
-    ]
-    title = f"### {number} · {says.rstrip('.')}"
-    return "\n\n".join([title, f"**{verdict.capitalize()}.** {finding}", *filter(None, ["\n".join(links)])])
-
-
-def _named(known: list[tuple[str, Stored, str]], key: str) -> list[tuple[str, Stored, str]]:
-    """The claim, or claims, that a key names."""
-    chapter, cell, *place = key.split("/")
-    of_cell = [each for each in known if each[0].startswith(chapter) and each[1].cell == cell]
-    found = [each for each in of_cell if place in ([], [str(each[1].place)])]
-    if not found:
-        raise ClaimError(f"no chapter has a claim {key}")
-    return found
+    text = f"### {number} · {says.rstrip('.')}\n\n**{verdict.capitalize()}.** {finding}\n"
+    for link, claims in measured.items():
+        text += f"\n- {link}: {'; '.join(start + ', '.join(lines) for start, lines in claims.items())}"
+    return text.rstrip()
 
 
 def _symbols(notebooks: dict[str, NotebookNode]) -> str:
