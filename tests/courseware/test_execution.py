@@ -7,7 +7,6 @@ import json
 import re
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 from nbformat import v4
@@ -102,14 +101,7 @@ HIDDEN = rf".* no cell shows.*{DIVISION}"
         (["while True: pass"], r"cell \[1\] 'while True: pass': ran longer than 1 s"),
         (["import os; os._exit(1)"], r"cell \[1\] .*: the kernel died"),
     ],
-    ids=[
-        "a cell",
-        "a button's callback",
-        "an Output widget",
-        "a message after the last cell",
-        "no end",
-        "a dead kernel",
-    ],
+    ids=["a cell", "a button's callback", "an Output widget", "after the last cell", "no end", "a dead kernel"],
 )
 def test_an_error_is_seen_and_named(tmp_path, monkeypatch, cells, said):
     monkeypatch.setattr(notebooks, "CELL_SECONDS", 1 if "while" in cells[0] else 60)
@@ -124,10 +116,7 @@ def test_a_kernel_that_does_not_start_or_that_is_missing_is_named(tmp_path, monk
     spec.parent.mkdir(parents=True)
     spec.write_text(json.dumps({"argv": ["false"], "display_name": "", "language": "python"}))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    for name, said in {
-        "stillborn": "does not start",
-        "fortran": "no kernel 'fortran' here; the course uses py",
-    }.items():
+    for name, said in {"stillborn": "not start", "fortran": "no kernel 'fortran' here; the course uses py"}.items():
         with pytest.raises(BuildError, match=said):
             execute(notebook("1", kernelspec={"name": name, "display_name": ""}), folder=tmp_path)
 
@@ -136,27 +125,14 @@ def test_a_kernel_that_does_not_start_or_that_is_missing_is_named(tmp_path, monk
 
 
 def test_metadata_keeps_only_what_the_course_uses():
-    cell = v4.new_code_cell("a = 1  \n\n", execution_count=3)
-    cell.metadata = nbformat.from_dict(
-        {
-            "execution": {"iopub.status.busy": "2020"},
-            "tags": ["exercise"],
-            "ex": {"id": "a", "points": 1},
-            "scrolled": True,
-            "jp-MarkdownHeadingCollapsed": True,
-            "jupyter": {"source_hidden": True, "outputs_hidden": True},
-        }
-    )
+    used = {"tags": ["exercise"], "ex": {"id": "a", "points": 1}, notebooks.FOLDED: True}
+    others = {"execution": {"iopub.status.busy": "2020"}, "scrolled": True}
+    folded = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
+    cell = v4.new_code_cell("a = 1  \n\n", execution_count=3, metadata=used | others | folded)
     messy = notebook(cell, v4.new_markdown_cell("text", metadata={"tags": []}), widgets={"state": {}})
     before = copy.deepcopy(messy)
     normal = normalise(messy)
-    assert normal.cells[0].metadata == {
-        "tags": ["exercise"],
-        "ex": {"id": "a", "points": 1},
-        "jp-MarkdownHeadingCollapsed": True,
-        "jupyter": {"source_hidden": True},
-    }
-    assert normal.cells[1].metadata == {}
+    assert [cell.metadata for cell in normal.cells] == [used | {"jupyter": {"source_hidden": True}}, {}]
     assert (normal.cells[0].execution_count, normal.cells[0].source) == (3, "a = 1")
     assert set(normal.metadata) == {"kernelspec", "language_info"} and normal.metadata.kernelspec.name == "python3"
     assert messy == before, "the notebook that was passed in has changed"
