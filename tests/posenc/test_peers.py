@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from posenc.additive import sinusoidal
-from posenc.rotary import angles, rotate, to_half_split, to_interleaved
+from posenc.rotary import angles, rotate
 
 pytestmark = pytest.mark.slow  # their import takes longer than the quick tests of a folder
 
@@ -56,7 +56,7 @@ HEADS, TOKENS, HEAD_DIM = 2, 300, 64
 # A peer's float32 angles are rounded: at position 300 by up to 2e-5, and vectors here are shorter than 5 in a pair.
 # Near position 0 there is next to nothing to round. The mistakes below are off by more than 0.5.
 NEAR, FAR = 1e-6, 2e-4
-BFLOAT16 = 4e-2  # cosines rounded to bfloat16, and their products
+BFLOAT16 = 6e-2  # cosines rounded to bfloat16, and their products
 
 
 def vectors(dtype=torch.float32):
@@ -74,12 +74,12 @@ def by_llama(x, start=0):
     return q
 
 
-def by_neox(x, start=0, part=0.25):
+def by_neox(x, start=0):
     neox = transformers(".models.gpt_neox.modeling_gpt_neox")
     config = neox.GPTNeoXConfig(
         hidden_size=HEADS * HEAD_DIM,
         num_attention_heads=HEADS,
-        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": part},
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.25},
     )
     cos, sin = neox.GPTNeoXRotaryEmbedding(config)(x, start + torch.arange(x.shape[2])[None])
     return neox.apply_rotary_pos_emb(x, x, cos, sin)[0]
@@ -104,53 +104,34 @@ def by_x_transformers(x, start=0):
     return peer.apply_rotary_pos_emb(x, freqs, scale)
 
 
-INTERLEAVED = [by_gptj, by_rotary_embedding_torch, by_x_transformers]
-HALF_SPLIT = [by_llama, by_neox]
-PEERS = [*((peer, "interleaved") for peer in INTERLEAVED), *((peer, "half_split") for peer in HALF_SPLIT)]
+def error(theirs, x, layout, *, part=1, start=0, sign=1):
+    """The largest difference from our rotation, by position."""
+    theta = sign * angles(start + torch.arange(x.shape[2]), HEAD_DIM // part)
+    return (theirs - rotate(x, theta, layout=layout)).abs().amax(dim=(0, 1, 3))
 
 
-def turned(x, layout, peer, *, start=0, sign=1):
-    pairs = HEAD_DIM // (4 if peer is by_neox else 1)
-    return rotate(x, sign * angles(start + torch.arange(x.shape[2]), pairs), layout=layout)
-
-
-@pytest.mark.parametrize("peer, layout", PEERS)
-def test_a_peer_rotates_as_we_do(peer, layout):
+@pytest.mark.parametrize(
+    "peer, layout, part",
+    [
+        (by_gptj, "interleaved", 1),
+        (by_rotary_embedding_torch, "interleaved", 1),
+        (by_x_transformers, "interleaved", 1),
+        (by_llama, "half_split", 1),
+        (by_neox, "half_split", 4),
+    ],
+)
+def test_a_peer_rotates_as_we_do(peer, layout, part):
     x = vectors()
-    error = (peer(x) - turned(x, layout, peer)).abs().amax(dim=(0, 1, 3))  # by position
-    assert error[:4].max() < NEAR and error.max() < FAR
-    late = x[:, :, :20]
-    torch.testing.assert_close(peer(late, 280), turned(late, layout, peer, start=280), rtol=0, atol=FAR)
-
-
-@pytest.mark.parametrize("peer, layout", PEERS)
-def test_the_tolerances_can_fail(peer, layout):
-    x = vectors()
-    other = "half_split" if layout == "interleaved" else "interleaved"
-    for mistake in (turned(x, other, peer), turned(x, layout, peer, sign=-1), turned(x, layout, peer, start=1)):
-        error = (peer(x) - mistake).abs().amax(dim=(0, 1, 3))
-        assert error[1] > 0.5 and error.max() > 1
-
-
-@pytest.mark.parametrize("peer, layout", PEERS)
-def test_a_converted_vector_is_rotated_by_a_peer_of_the_other_layout(peer, layout):
-    x, part = vectors(), HEAD_DIM // (4 if peer is by_neox else 1)
-    there, back = (to_interleaved, to_half_split) if layout == "interleaved" else (to_half_split, to_interleaved)
-    got = back(peer(there(x, HEAD_DIM, rotary_dim=part)), HEAD_DIM, rotary_dim=part)
-    other = "half_split" if layout == "interleaved" else "interleaved"
-    torch.testing.assert_close(got, turned(x, other, peer), rtol=0, atol=FAR)
-
-
-@pytest.mark.parametrize("peer, layout", [pair for pair in PEERS if pair[0] is not by_rotary_embedding_torch])
-def test_a_peer_agrees_in_bfloat16(peer, layout):
-    x = vectors(torch.bfloat16)
-    assert (peer(x).double() - turned(x, layout, peer).double()).abs().max() < BFLOAT16
-    mistake = turned(x.roll(1, dims=2), layout, peer)
-    assert (peer(x).double() - mistake.double()).abs().max() > 1
+    theirs, late = peer(x), x[:, :, :20]
+    near = error(theirs, x, layout, part=part)
+    assert near[:4].max() < NEAR and near.max() < FAR
+    assert error(peer(late, 280), late, layout, part=part, start=280).max() < FAR
+    for mistake in ({"layout": "half_split" if layout == "interleaved" else "interleaved"}, {"sign": -1}, {"start": 1}):
+        assert error(theirs, x, **{"layout": layout, "part": part} | mistake)[1] > 0.5
 
 
 def test_a_peer_that_counts_in_the_dtype_of_its_input_goes_wrong_in_bfloat16():
     """rotary-embedding-torch 0.9.1 takes the positions in x's dtype, so that 257 is 256; the course does not."""
     x = vectors(torch.bfloat16)
-    error = (by_rotary_embedding_torch(x) - turned(x, "interleaved", None)).abs().amax(dim=(0, 1, 3))
-    assert error[:256].max() < BFLOAT16 * 1.5 and error[257] > 0.3
+    far = error(by_rotary_embedding_torch(x), x, "interleaved")
+    assert far[:256].max() < BFLOAT16 and far[257] > 0.3

@@ -5,11 +5,9 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from posenc import stretching
-from posenc.rotary import angles, rotate
+from posenc.rotary import angles
 from posenc.stretching import (
     dynamic_ntk,
     interpolated,
@@ -45,67 +43,19 @@ def speeds(way, head_dim=128, **options):
 # --- what each method promises ---------------------------------------------------------------
 
 
-@settings(max_examples=25)
-@given(scale=st.floats(0.1, 100), delta=st.integers(0, 500))
-def test_interpolation_puts_a_scaled_distance_where_the_trained_one_was(scale, delta):
-    got = interpolated(torch.tensor(8 * delta), 16, scale=8)
-    assert torch.allclose(got, angles(torch.tensor(delta), 16))
-    assert torch.allclose(interpolated(torch.tensor(delta), 16, scale=scale) * scale, angles(torch.tensor(delta), 16))
-
-
 @pytest.mark.parametrize("head_dim", [4, 16, 128])
 @pytest.mark.parametrize("scale", [2.0, 8.0, 40.0])
-def test_ntk_keeps_the_fastest_pair_and_slows_the_last_by_scale(head_dim, scale):
+def test_interpolation_slows_every_pair_by_scale_and_ntk_from_none_to_scale(head_dim, scale):
+    assert speeds(interpolated, head_dim, scale=scale).tolist() == pytest.approx([1 / scale] * (head_dim // 2))
     slowed = speeds(ntk, head_dim, scale=scale)
     assert slowed[0] == 1 and slowed[-1].item() == pytest.approx(1 / scale)
     assert (slowed.diff() < 0).all()
-
-
-def test_dynamic_ntk_changes_nothing_until_the_text_is_longer():
-    way = partial(dynamic_ntk, scale=4.0, trained_length=64)
-    for length in (1, 63, 64):
-        assert torch.equal(way(ONE, 16, length=length), angles(ONE, 16))
-    assert torch.allclose(way(ONE, 16, length=256), ntk(ONE, 16, scale=13))  # 4 · 4 - 3
-    assert torch.allclose(dynamic_ntk(ONE, 16, scale=1, trained_length=64, length=256), ntk(ONE, 16, scale=4))
-
-
-def test_yarn_leaves_pairs_alone_that_turn_often_and_interpolates_those_that_hardly_do():
-    slowed = speeds(partial(yarn, scale=8.0, trained_length=4096))
-    turns = 4096 * angles(ONE, 128) / (2 * math.pi)
-    assert slowed[0] == 1 and slowed[-1].item() == pytest.approx(1 / 8)
-    # rounded outwards, the ramp starts before the first pair below 32 turns and ends after the first below 1
-    assert (slowed[turns < 1][1:] - 1 / 8).abs().max() < 1e-12 and (slowed[turns > 32] == 1).sum() == (turns > 32).sum()
-    between = slowed[(turns < 32) & (turns > 1)]
-    assert (between < 1).sum() >= len(between) - 1 and (between > 1 / 8).all()
-    assert between.diff().diff().abs().max() < 1e-12  # straight in the number of the pair
-
-
-def test_yarn_without_rounding_starts_exactly_at_fast_and_slow_turns():
-    options = {"scale": 4.0, "trained_length": 4096, "truncate": False}
-    slowed, turns = speeds(partial(yarn, **options)), 4096 * angles(ONE, 128) / (2 * math.pi)
-    assert torch.equal(slowed == 1, turns >= 32) and torch.equal(slowed < 1 / 4 + 1e-12, turns <= 1)
 
 
 def test_yarns_ramp_may_end_behind_the_last_pair():
     """Within 1000 positions of base 100 the last of four pairs turns five times: the ramp goes from pair 1 to 5."""
     slowed = speeds(partial(yarn, scale=2.0, trained_length=1000), 8, base=100.0)
     assert slowed.tolist() == pytest.approx([1, 1, 1 - 1 / 8, 1 - 2 / 8])
-
-
-def test_llama3_ramps_in_turns():
-    slowed = speeds(partial(llama3, scale=8.0, trained_length=8192), base=500_000.0)
-    turns = 8192 * angles(ONE, 128, base=500_000.0) / (2 * math.pi)
-    assert torch.equal(slowed == 1, turns >= 4) and torch.equal(slowed < 1 / 8 + 1e-12, turns <= 1)
-    middle = (turns > 1) & (turns < 4)
-    assert middle.sum() > 3
-    assert torch.allclose(slowed[middle], 1 / 8 + (turns[middle] - 1) / 3 * 7 / 8)
-
-
-def test_longrope_takes_the_table_that_belongs_to_the_text():
-    way = partial(longrope, **TABLES, trained_length=4096)
-    for length, table in ((4096, "short"), (4097, "long")):
-        got = speeds(partial(way, length=length))
-        assert torch.allclose(1 / got, torch.tensor(TABLES[table], dtype=torch.float64))
 
 
 def test_p_rope_turns_the_fastest_pairs_alone():
@@ -121,11 +71,6 @@ def test_factors_are_the_published_numbers():
     assert longrope_factor(1, trained_length=4096) == 1
 
 
-@pytest.mark.parametrize("stretch", [interpolated, ntk])
-def test_scale_1_changes_nothing(stretch):
-    assert torch.allclose(stretch(torch.arange(9), 8, scale=1), angles(torch.arange(9), 8))
-
-
 # --- what all methods share ------------------------------------------------------------------
 
 
@@ -138,16 +83,6 @@ def test_a_method_only_changes_speeds(name):
     assert torch.allclose(theta, positions[..., None] * way(ONE, 128))
     assert torch.equal(way(positions.int(), 128), theta) and way(positions[:0], 128).shape == (0, 2, 64)
     assert (way(ONE, 128) <= angles(ONE, 128)).all() and (way(ONE, 128) < 0.9 * angles(ONE, 128)).any()
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_scores_stay_relative(name):
-    q, k = torch.randn(2, 128, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    near, far = (
-        rotate(q, METHODS[name](torch.tensor(m), 128)) @ rotate(k, METHODS[name](torch.tensor(m - 7), 128))
-        for m in (9, 5000)
-    )
-    assert abs(near - far) < 1e-9
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -207,7 +142,7 @@ def theirs(kind, *, length=None, head_dim=128, base=10_000.0, longest=4096, **op
     return got.double(), factor
 
 
-# Their speeds are float32: 2^-24 in each of a few products. Every mistake planted below is off by more than 1%.
+# Their speeds are float32: 2^-24 in each of a few products. What ports get wrong is off by more than 1%.
 SAME = 1e-6
 
 
@@ -261,24 +196,6 @@ def test_p_rope_is_proportional_in_transformers(share):
     assert torch.equal(expected == 0, p_rope(ONE, 128, share=share) == 0)
     turned = expected > 0
     assert apart(p_rope(ONE, 128, share=share)[turned], expected[turned]) < SAME
-
-
-@pytest.mark.slow
-def test_the_tolerance_can_fail():
-    """What ports get wrong: each is far outside what rounding explains."""
-    long = {"original_max_position_embeddings": 4096}
-    dynamic = theirs("dynamic", factor=4.0, length=16_384)[0]
-    assert apart(ntk(ONE, 128, scale=4), dynamic) > 0.5  # the scale is 13, not 4
-    expected = theirs("yarn", factor=8.0, **long)[0]
-    for mistake in (
-        yarn(ONE, 128, scale=8.0, trained_length=4096 * 8),  # the length after stretching
-        yarn(ONE, 128, scale=8.0, trained_length=4096, truncate=False),
-        llama3(ONE, 128, scale=8.0, trained_length=4096),
-        interpolated(ONE, 128, scale=8.0),
-    ):
-        assert apart(mistake, expected) > 0.01
-    expected = theirs("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, **long)[0]
-    assert apart(llama3(ONE, 128, scale=8.0, trained_length=4096, fast=5), expected) > 0.01
 
 
 def test_every_public_function_says_where_it_comes_from():

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posenc.attention import attention_weights, scores
+from posenc.attention import scores
 from posenc.models import SelfAttention
 from posenc.terms import FourTerms, centre, four_terms, layer_norm_parts, matrix_for, shares
 
@@ -16,11 +16,11 @@ def random(*shape, seed=0, dtype=torch.float64):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
-def inputs(tokens=5, width=6, head=3, dtype=torch.float64, lead=()):
+def inputs(tokens=5, width=6, head=3, dtype=torch.float64):
     """Content, position and weights as positional arguments, biases as options."""
-    x, e = random(2, *lead, tokens, width, dtype=dtype)
-    w = random(2, *lead, head, width, seed=1, dtype=dtype)
-    b = random(2, *lead, head, seed=2, dtype=dtype)
+    x, e = random(2, tokens, width, dtype=dtype)
+    w = random(2, head, width, seed=1, dtype=dtype)
+    b = random(2, head, seed=2, dtype=dtype)
     return (x, e, *w), {"query_bias": b[0], "key_bias": b[1]}
 
 
@@ -64,78 +64,22 @@ def test_each_term_is_what_its_name_says():
     assert FourTerms._fields == ("content_content", "content_position", "position_content", "position_position")
 
 
-# ------------------------------------------------------------ what must go red
-
-MUTANTS = {
-    **{f"term {i} dropped": lambda t, i=i: [*t[:i], 0 * t[i], *t[i + 1 :]] for i in range(4)},
-    **{f"term {i} doubled": lambda t, i=i: [*t[:i], 2 * t[i], *t[i + 1 :]] for i in range(4)},
-    "cross terms exchanged": lambda t: [t[0], t[2], t[1], t[3]],
-    "pure terms exchanged": lambda t: [t[3], t[1], t[2], t[0]],
-    "first two exchanged": lambda t: [t[1], t[0], t[2], t[3]],
-    "last two exchanged": lambda t: [t[0], t[1], t[3], t[2]],
-    "transposed": lambda t: [term.mT for term in t],
-    "scale missing": lambda t: [term * math.sqrt(3) for term in t],
-    "scale of the model": lambda t: [term * math.sqrt(3 / 6) for term in t],
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_term_is_seen(name, monkeypatch):
-    right = four_terms
-    monkeypatch.setitem(
-        globals(), "four_terms", lambda *a, **options: FourTerms(*MUTANTS[name](list(right(*a, **options))))
-    )
-    with pytest.raises(AssertionError):
-        test_each_term_is_what_its_name_says()
-
-
-@pytest.mark.parametrize("name", [n for n in MUTANTS if "dropped" in n or "doubled" in n or "scale" in n])
-def test_a_wrong_sum_is_seen(name, monkeypatch):
-    given_, biases = inputs()
-    wrong = sum(MUTANTS[name](list(four_terms(*given_, **biases))))
-    assert not torch.allclose(wrong, score(*given_, **biases), atol=1e-3)
-
-
-def test_weights_of_the_other_convention_are_seen(monkeypatch):
-    given_, biases = inputs(head=6)  # square, so that the transposed weights fit
-    x, e, w_query, w_key = given_
-    assert not torch.allclose(
-        torch.stack(four_terms(x, e, w_query.T, w_key.T, **biases)), by_loops(*given_, **biases), atol=1e-3
-    )
-
-
 # --------------------------------------------------------------- shapes, biases
 
 
-def test_heads_are_an_axis_that_broadcasts():
+def test_heads_are_an_axis_that_broadcasts_and_positions_may_be_those_of_all_texts():
     width, heads = 8, 4
     torch.manual_seed(0)
     attention = SelfAttention(width, heads, False, None, None).double()
-    x, e = random(2, 3, 5, width)
+    x, e = random(3, 5, width), random(5, width, seed=1)
     query, key = (f(x + e).unflatten(-1, (heads, -1)).transpose(1, 2) for f in (attention.query, attention.key))
     w_query, w_key, b_query, b_key = (
         p.unflatten(0, (heads, -1))
         for p in (attention.query.weight, attention.key.weight, attention.query.bias, attention.key.bias)
     )
-    found = four_terms(x[:, None], e[:, None], w_query, w_key, query_bias=b_query, key_bias=b_key)
-    assert found.position_position.shape == (3, heads, 5, 5)
+    found = four_terms(x[:, None], e, w_query, w_key, query_bias=b_query, key_bias=b_key)
+    assert {term.shape for term in found} == {(3, heads, 5, 5)}
     torch.testing.assert_close(sum(found), scores(query, key))
-
-
-def test_one_position_for_a_batch_of_contents_gives_four_of_one_shape():
-    (_, e, w_query, w_key), biases = inputs()
-    x = random(3, 5, 6, seed=4)
-    found = four_terms(x, e, w_query, w_key, **biases)
-    assert {term.shape for term in found} == {(3, 5, 5)}
-    torch.testing.assert_close(sum(found), score(x, e, w_query, w_key, **biases))
-
-
-def test_a_bias_is_content():
-    given_, biases = inputs()
-    with_bias, without = four_terms(*given_, **biases), four_terms(*given_)
-    assert torch.equal(with_bias.position_position, without.position_position)
-    for name in ("content_content", "content_position", "position_content"):
-        assert not torch.allclose(getattr(with_bias, name), getattr(without, name))
 
 
 def test_the_inputs_stay_and_gradients_pass():
@@ -180,17 +124,6 @@ def test_shares_by_hand():
     torch.testing.assert_close(shares(late, causal), torch.tensor([0.0, 0.5, 0.5, 0.0]))
 
 
-def test_a_key_bias_changes_no_share_and_no_weight():
-    given_, biases = inputs()
-    visible = torch.ones(5, 5, dtype=torch.bool)
-    key_only = {"key_bias": biases["key_bias"]}
-    torch.testing.assert_close(shares(four_terms(*given_, **key_only), visible), shares(four_terms(*given_), visible))
-    x, e, w_query, w_key = given_
-    query, key = (x + e) @ w_query.mT, (x + e) @ w_key.mT
-    torch.testing.assert_close(attention_weights(query, key + biases["key_bias"]), attention_weights(query, key))
-    assert not torch.allclose(shares(four_terms(*given_, **biases), visible), shares(four_terms(*given_), visible))
-
-
 # -------------------------------------------------------------- inputs refused
 
 
@@ -227,14 +160,10 @@ def test_a_matrix_meets_any_table_of_independent_vectors_and_the_nearest_of_depe
     assert rest.norm() > 1 and (crowd.T @ rest @ crowd).abs().max() < 1e-9
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_the_parts_of_a_layer_norm_add_up_and_parts_normed_apart_do_not(count):
+def test_the_parts_of_a_layer_norm_add_up():
     torch.manual_seed(0)
     norm = torch.nn.LayerNorm(16, dtype=torch.float64)
     torch.nn.init.normal_(norm.weight)
     torch.nn.init.normal_(norm.bias)
-    parts = list(torch.randn(count, 5, 16, dtype=torch.float64))
-    whole = norm(sum(parts))
-    torch.testing.assert_close(sum(layer_norm_parts(parts, norm)) + norm.bias, whole, rtol=0, atol=1e-12)
-    apart = sum(norm(part) - norm.bias for part in parts) + norm.bias
-    assert count == 1 or (apart - whole).abs().max() > 0.1
+    parts = list(torch.randn(3, 5, 16, dtype=torch.float64))
+    torch.testing.assert_close(sum(layer_norm_parts(parts, norm)) + norm.bias, norm(sum(parts)), rtol=0, atol=1e-12)
