@@ -20,18 +20,6 @@ def test_equals_the_formula_number_by_number():
             assert encoding[row, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-15)
 
 
-def test_every_encoding_has_the_same_length():
-    lengths = sinusoidal(torch.arange(-5, 2000), 64, dtype=torch.float64).norm(dim=-1)
-    torch.testing.assert_close(lengths, torch.full_like(lengths, math.sqrt(32)))
-
-
-def test_the_dot_product_depends_on_the_offset_only():
-    encoding = sinusoidal(torch.arange(100), 64, dtype=torch.float64)
-    gram = encoding @ encoding.T
-    assert (gram[1:, 1:] - gram[:-1, :-1]).abs().max() < 1e-12
-    assert gram[0].std() > 1
-
-
 def test_positions_may_start_anywhere_repeat_and_have_any_shape():
     positions = torch.tensor([[5, 5], [1_000_000, -3]])
     encoding = sinusoidal(positions, 4)
@@ -73,13 +61,6 @@ def test_the_shift_matrix_shifts_every_position(position, offset, width, base):
     torch.testing.assert_close(shift_matrix(offset, width, base=base) @ before, after, rtol=0, atol=1e-8)
 
 
-@given(st.integers(-500, 500), st.integers(-500, 500), st.floats(2.0, 1e6))
-def test_shifts_add_up_and_are_orthogonal(first, second, base):
-    one, two = shift_matrix(first, 8, base=base), shift_matrix(second, 8, base=base)
-    torch.testing.assert_close(one @ two, shift_matrix(first + second, 8, base=base), rtol=0, atol=1e-11)
-    torch.testing.assert_close(one @ one.T, torch.eye(8, dtype=torch.float64), rtol=0, atol=1e-14)
-
-
 # --- a learned table -------------------------------------------------------------------------
 
 
@@ -99,10 +80,10 @@ def test_a_table_starts_with_the_spread_that_was_asked_for():
 
 # --- what is refused -------------------------------------------------------------------------
 
-ENCODINGS = [integer, binary, sinusoidal, lambda positions, d_model: Learned(9, 4)(positions)]
 
-
-@pytest.mark.parametrize("encode", [*ENCODINGS, lambda positions, d_model: require_integers(positions)])
+@pytest.mark.parametrize(
+    "encode", [integer, binary, sinusoidal, lambda p, _: Learned(9, 4)(p), lambda p, _: require_integers(p)]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])
 def test_refuses_positions_that_are_not_integers(encode, dtype):
     with pytest.raises(TypeError, match=f"positions are {dtype}: pass integers"):
@@ -163,20 +144,8 @@ def test_the_other_encodings_are_made_where_the_positions_are(encode):
     assert encode(torch.arange(3, device="meta"), 4).device.type == "meta"
 
 
-@pytest.mark.parametrize("encode", [lambda p: Learned(10, 6)(p), lambda p: binary(p, 6)], ids=["learned", "binary"])
-def test_positions_may_differ_from_seed_to_seed_inside_vmap(encode):
-    positions = torch.tensor([[0, 1, 2], [7, 3, 9]])
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        alone = torch.stack([encode(row) for row in positions[:1]])
-        torch.manual_seed(0)
-        together = torch.vmap(encode, randomness="same")(positions)
-    assert torch.equal(together[:1], alone) and together.shape == (2, 3, 6)
-    assert not together.isnan().any()
-
-
-def test_inside_vmap_a_position_that_does_not_fit_is_nan():
+@pytest.mark.parametrize("encode", [partial(binary, d_model=6), Learned(64, 4)], ids=["binary", "learned"])
+def test_inside_vmap_a_position_that_does_not_fit_is_nan(encode):
     positions = torch.tensor([[0, 63], [64, -1]])
-    assert torch.vmap(lambda p: binary(p, 6))(positions).isnan().any(-1).tolist() == [[False, False], [True, True]]
-    table = Learned(64, 4)
-    assert torch.vmap(table)(positions).isnan().any(-1).tolist() == [[False, False], [True, True]]
+    found = torch.vmap(encode)(positions)
+    assert torch.equal(found[0], encode(positions[0])) and found[1].isnan().all()

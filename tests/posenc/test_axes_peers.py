@@ -37,18 +37,13 @@ def ours(sizes, **options):
     return rotate(vectors(), sections(PLACES, HEAD_DIM, sizes, base=1e6, **options), layout="half_split")
 
 
-def test_qwen2_has_its_sections_in_blocks():
-    sizes = [16, 24, 24]
-    torch.testing.assert_close(ours(sizes), by_qwen(2, sizes), rtol=0, atol=ROUNDING)
-    assert (ours([24, 16, 24]) - by_qwen(2, sizes)).abs().max() > 0.1
-
-
-def test_qwen3_has_them_interleaved():
+@pytest.mark.parametrize("version, interleaved", [(2, False), (3, True)])
+def test_qwen2_has_its_sections_in_blocks_and_qwen3_interleaved(version, interleaved):
     sizes = [24, 20, 20]
-    torch.testing.assert_close(ours(sizes, interleaved=True), by_qwen(3, sizes), rtol=0, atol=ROUNDING)
-    assert (ours(sizes) - by_qwen(3, sizes)).abs().max() > 0.1
-    text = slice(0, TEXT)  # no test on text would notice
-    torch.testing.assert_close(ours(sizes)[:, :, text], by_qwen(3, sizes)[:, :, text], rtol=0, atol=ROUNDING)
+    theirs = by_qwen(version, sizes)
+    torch.testing.assert_close(ours(sizes, interleaved=interleaved), theirs, rtol=0, atol=ROUNDING)
+    wrong = (ours(sizes, interleaved=not interleaved) - theirs).abs()
+    assert wrong.max() > 0.1 and wrong[:, :, :TEXT].max() < ROUNDING  # no test on text would notice
 
 
 def test_the_vision_towers_axes_are_axial():

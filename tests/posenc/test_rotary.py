@@ -1,7 +1,6 @@
 """The rotary encoding: a rotation, relative, exact at any position, in both layouts, and inputs it refuses."""
 
 import doctest
-import math
 from functools import partial
 
 import pytest
@@ -11,14 +10,13 @@ from hypothesis import strategies as st
 from torch.func import grad, vmap
 
 from posenc import rotary
-from posenc.additive import shift_matrix, sinusoidal
 from posenc.rotary import angles, rotate, rotate_by, to_half_split, to_interleaved
 from posenc.timing import count_bytes, peak_memory
 
 LAYOUTS = list(rotary.LAYOUTS)
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 # Rounding of the result's numbers, which are smaller than 8: half a unit in the last place, and some for the
-# arithmetic before it. The smallest mistake that a test below plants is larger by a factor of ten.
+# arithmetic before it. float32 angles at position 131,071 are off by 2.7e-3, bfloat16 positions by a whole turn.
 ROUNDING = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 4e-2}
 
 few = settings(max_examples=25)
@@ -102,55 +100,11 @@ def test_scores_depend_on_the_offset_only(layout, m, n, shift):
     assert abs(near - q @ turn(k, angles(torch.tensor(n - m), 16))) < 1e-5
 
 
-def test_a_side_that_is_left_out_or_turned_back_is_not_relative():
-    q, k = draw(2, 16)
-    for first, second in ((0, 1), (1, 0), (1, -1)):
-        scores = [
-            rotate(q, first * angles(torch.tensor(m), 16)) @ rotate(k, second * angles(torch.tensor(m - 3), 16))
-            for m in (5, 9)
-        ]
-        assert abs(scores[0] - scores[1]) > 0.1
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@few
-@given(a=st.integers(-5000, 5000), b=st.integers(-5000, 5000))
-def test_rotations_add_up_and_keep_lengths(layout, a, b):
-    turn = partial(rotate, layout=layout)
-    x, (first, second, both) = draw(3, 12), angles(torch.tensor([a, b, a + b]), 12)
-    torch.testing.assert_close(turn(turn(x, first), second), turn(x, both), rtol=0, atol=1e-10)
-    torch.testing.assert_close(turn(x, both).norm(dim=-1), x.norm(dim=-1))
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_position_0_is_the_identity(layout, dtype):
     x = draw(2, 3, 10, dtype=dtype)
     assert torch.equal(rotate(x, angles(torch.zeros(3, dtype=torch.long), 10), layout=layout), x)
-
-
-def test_the_sinusoid_is_a_turned_constant():
-    positions = torch.arange(-20, 40)
-    constant = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(8)
-    turned = rotate(constant.expand(60, -1), angles(positions, 16))
-    pe = sinusoidal(positions, 16, dtype=torch.float64)
-    torch.testing.assert_close(turned.unflatten(-1, (-1, 2)).flip(-1).flatten(-2), pe, rtol=0, atol=1e-12)
-    back = rotate(torch.eye(16, dtype=torch.float64), angles(torch.tensor(5), 16))
-    torch.testing.assert_close(back, shift_matrix(5, 16), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_far_position_is_as_exact_as_a_near_one(layout, dtype):
-    """float32 angles are off by 2.7e-3 at 131,071, and bfloat16 positions by a whole turn."""
-    far = 131_071
-    x, theta = draw(5, 64, dtype=dtype), angles(far + torch.arange(5), 64)
-    error = (rotate(x, theta, layout=layout).double() - by_complex_numbers(x, theta, layout)).abs().max()
-    assert error < ROUNDING[dtype]
-    float32_angles = theta.float().double() if dtype == torch.float32 else None
-    if float32_angles is not None:
-        low = by_complex_numbers(x, float32_angles, layout)
-        assert (low - by_complex_numbers(x, theta, layout)).abs().max() > 100 * ROUNDING[dtype]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -197,15 +151,12 @@ def test_views_of_any_strides_give_the_same_and_no_input_changes(layout):
         "one vector for all": draw(1, 8, dtype=torch.float32).expand(6, 8),
     }
     for name, x in views.items():
-        before, angles_before = x.clone(), theta.clone()
         plain = rotate(x.clone(memory_format=torch.contiguous_format), theta, layout=layout)
-        # vectorised or not, a product and a sum may be rounded once or twice
-        torch.testing.assert_close(
-            rotate(x, theta, layout=layout), plain, rtol=0, atol=1e-6, msg=lambda m: f"{name}: {m}"
-        )
-        assert torch.equal(x, before) and torch.equal(theta, angles_before)
-    x, strided = big[0, :, 0, :8], theta.T.contiguous().T
-    torch.testing.assert_close(rotate(x, strided, layout=layout), rotate(x, theta, layout=layout))
+        for turns in (theta, theta.T.contiguous().T):
+            before, turns_before = x.clone(), turns.clone()
+            # vectorised or not, a product and a sum may be rounded once or twice
+            assert (rotate(x, turns, layout=layout) - plain).abs().max() < 1e-6, name
+            assert torch.equal(x, before) and torch.equal(turns, turns_before)
 
 
 def test_the_result_shares_no_memory_with_the_input():
@@ -231,16 +182,6 @@ def test_a_read_only_input_is_read():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_angles_may_have_a_batch_of_their_own(layout):
-    """Left padding: every sentence has its own positions."""
-    x, positions = draw(2, 3, 4, 8), torch.tensor([[0, 0, 0, 1], [0, 1, 2, 3]])
-    theta = angles(positions, 8)[:, None]  # (2, 1, 4, pairs)
-    got = rotate(x, theta, layout=layout)
-    for row in range(2):
-        torch.testing.assert_close(got[row], rotate(x[row], angles(positions[row], 8), layout=layout))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_gradient_is_the_rotation_back(layout):
     x, theta = draw(4, 6).requires_grad_(), angles(torch.arange(4), 6)
     assert torch.autograd.gradcheck(partial(rotate, layout=layout), (x, theta.requires_grad_()))
@@ -252,13 +193,14 @@ def test_the_gradient_is_the_rotation_back(layout):
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap runs addcmul_ one example at a time
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_vmap_over_inputs_positions_and_gradients(layout, dtype):
+def test_every_text_may_have_its_positions_and_vmap_inputs_positions_and_gradients(layout, dtype):
     x, positions = draw(3, 2, 4, 6, dtype=dtype), torch.arange(12).view(3, 4)
 
     def turned(x, positions):
         return rotate(x, angles(positions, 6), layout=layout)
 
     expected = torch.stack([turned(*both) for both in zip(x, positions)])
+    torch.testing.assert_close(turned(x, positions[:, None]), expected)  # as with left padding
     assert torch.equal(vmap(turned)(x, positions), expected)
     assert torch.equal(vmap(turned, (0, None))(x, positions[0])[1], turned(x[1], positions[0]))
     assert torch.equal(vmap(turned, (None, 0))(x[0], positions)[2], turned(x[0], positions[2]))
@@ -345,16 +287,6 @@ def test_layouts_convert_there_and_back(heads, pairs, rest, dim):
         assert torch.equal(other[..., rotary_dim:], one[..., rotary_dim:])
 
 
-@few
-@given(rotary_dim=st.sampled_from([2, 4, 8]), start=st.integers(0, 1000))
-def test_a_converted_vector_turns_like_the_original(rotary_dim, start):
-    x, theta = draw(3, 5, 8), angles(start + torch.arange(5), rotary_dim)
-    converted = to_half_split(x, 8, rotary_dim=rotary_dim)
-    turned = to_interleaved(rotate(converted, theta, layout="half_split"), 8, rotary_dim=rotary_dim)
-    torch.testing.assert_close(turned, rotate(x, theta), rtol=0, atol=1e-12)
-    assert (rotate(x, theta, layout="half_split") - rotate(x, theta)).abs().max() > 1e-3 or rotary_dim == 2
-
-
 def test_a_checkpoint_moves_between_conventions_with_its_biases():
     heads, head_dim, tokens, theta = 3, 8, draw(6, 10), angles(torch.arange(6), 8)
     weights, biases = draw(2, heads * head_dim, 10, seed=1), draw(2, heads * head_dim, seed=2)
@@ -370,9 +302,6 @@ def test_a_checkpoint_moves_between_conventions_with_its_biases():
     expected = scores(weights, biases, "interleaved")
     torch.testing.assert_close(scores(*moved, "half_split"), expected)
     assert (scores(moved[0], biases, "half_split") - expected).abs().max() > 0.1  # the biases forgotten
-    assert (scores(*moved, "interleaved") - expected).abs().max() > 0.1
-    mixed = [torch.stack([new[0], old[1]]) for new, old in zip(moved, (weights, biases))]  # the keys forgotten
-    assert (scores(*mixed, "half_split") - expected).abs().max() > 0.1
 
 
 # --- what is refused -------------------------------------------------------------------------
@@ -385,26 +314,18 @@ COS, SIN = tables(THETA)
     "call, error, words",
     [
         (lambda: angles(torch.arange(3.0), 4), TypeError, "positions are torch.float32: pass integers"),
-        (lambda: angles(torch.ones(3).bool(), 4), TypeError, "positions are torch.bool: pass integers"),
-        (lambda: angles(torch.arange(3), 0), ValueError, "0 dimensions: .*positive even"),
         (lambda: angles(torch.arange(3), 7), ValueError, "7 dimensions: .*positive even"),
-        (lambda: angles(torch.arange(3), 4, base=math.nan), ValueError, "base is .* choose a positive number"),
         (lambda: rotate(X, THETA, layout="halves"), ValueError, "'halves': choose one of 'interleaved', 'half_split'"),
         (lambda: rotate(X, THETA, layout=None), ValueError, "layout is .*: choose one of"),
         (lambda: rotate(X.long(), THETA), TypeError, "x is torch.int64: pass real floating-point"),
         (lambda: rotate(X.cfloat(), THETA), TypeError, "x is torch.complex64: pass real floating-point"),
         (lambda: rotate(X, THETA.half()), TypeError, "angles are torch.float16: keep them in float32 or float64"),
         (lambda: rotate(X, THETA.long()), TypeError, "angles are torch.int64: keep them in float32 or float64"),
-        (
-            lambda: rotate(X[:, :7], THETA),
-            ValueError,
-            "4 angles need 8 dimensions, and x has 7: pass one angle for two",
-        ),
+        (lambda: rotate(X[:, :7], THETA), ValueError, "4 angles need 8 dimensions, and x has 7: pass one angle for"),
         (lambda: rotate(X[:4], THETA), ValueError, "all axes but the last must broadcast .* the tokens just before"),
         (lambda: rotate(X[:1], THETA), ValueError, "must broadcast"),
         (lambda: rotate(X[0], THETA), ValueError, "must broadcast"),
-        # the number of its head would turn it
-        (lambda: rotate(draw(5, 2, 8), THETA), ValueError, "must broadcast"),
+        (lambda: rotate(draw(5, 2, 8), THETA), ValueError, "must broadcast"),  # its head's number would turn it
         *((lambda r=r: to_half_split(X, 8, rotary_dim=r), ValueError, f"is {r} and head_dim 8") for r in (-2, 3, 10)),
         (lambda: to_interleaved(X, 8, rotary_dim=3), ValueError, "rotary_dim is 3 .* even number from 0"),
         (lambda: to_half_split(draw(3, 12), 8), ValueError, "axis -1 of x holds 12 dimensions, not whole heads of 8"),
