@@ -1,11 +1,11 @@
 """Chapter 5's figures: what they draw is what the subject modules compute, and what configurations say."""
 
 import dataclasses
-import functools
 import math
 
 import pytest
 import torch
+from artists import points, said
 from pictures import at
 
 from posenc.chapters.longer_than_trained import figures
@@ -56,24 +56,20 @@ def card():
     return figures.card({name: dict.fromkeys(ROWS, share) for name, share in rows.items()})
 
 
-# made once, and moved from test to test
-stretched, pairs_of = functools.cache(figures.stretching), functools.cache(figures.models)
+def two_lines(live, *names):
+    """What stands on both lines: x → y."""
+    return dict(sorted((round(x), y) for name in names for x, y in points(live, name).tolist()))
 
 
-@pytest.mark.parametrize("method, scale", list(zip(METHODS, (3, 32, 8, 2, 16, 5, 1))))
+@pytest.mark.parametrize("method, scale", [("YaRN", 16), ("PI", 32)])
 def test_every_pair_ends_where_its_speed_takes_it(method, scale):
-    live = at(stretched(), method=method, scale=scale)
-    speeds = torch.as_tensor(live.artists["speed"].get_ydata())
-    ends = {}
-    for name in ("end", "new"):
-        ends |= dict(zip(*(map(float, data) for data in live.artists[name].get_data())))
+    live = at(figures.stretching(), method=method, scale=scale)
     turns = 4096 * angles(ONE, 128) / (2 * math.pi)
-    assert sorted(ends) == list(range(64))
-    for pair, end in ends.items():
-        assert end == pytest.approx(turns[int(pair)].item() * speeds[int(pair)].item() * scale)
-    new = {int(pair) for pair in live.artists["new"].get_xdata()}
-    assert new == {i for i in range(64) if turns[i] < 1 and ends[i] > turns[i] * (1 + 1e-9)}
-    assert f"{len(new)} pairs with new angles" in live.artists["left"].get_text()
+    ends = torch.tensor([*two_lines(live, "end", "new").values()])
+    torch.testing.assert_close(ends, (turns * points(live, "speed")[:, 1] * scale).float())
+    new = (turns < 1) & (ends > turns * (1 + 1e-6))
+    assert points(live, "new")[:, 0].tolist() == new.nonzero()[:, 0].tolist()
+    assert f"{new.sum()} pairs with new angles" in said(live, "left")
 
 
 def test_the_methods_are_those_of_the_subject_module():
@@ -91,82 +87,64 @@ def test_the_methods_are_those_of_the_subject_module():
     assert set(by_hand.tolist()) == {1.0, 1 / 8} and (by_hand == 1).sum() == 46
 
 
-@pytest.mark.parametrize("model, power", list(zip(CONFIGURATIONS, (18, 9, 17, 14, 16, 12, 15))))
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("model, power, own", [("Llama 3.1", 18, True), ("Llama 2", 12, True), ("gpt-oss", 15, False)])
 def test_every_pair_of_a_model_stands_where_its_configuration_says(model, power, own):
-    live = at(pairs_of(), model=model, power=power, own=own)
+    live = at(figures.models(), model=model, power=power, own=own)
     chosen = rotations(CONFIGURATIONS[model])[0]
     speeds = chosen.speeds if own else chosen.trained_speeds
-    drawn = {name: list(map(float, live.artists[name].get_ydata())) for name in ("known", "new")}
-    assert sorted(drawn["known"] + drawn["new"], reverse=True) == pytest.approx(
-        (speeds * (2**power - 1) / (2 * math.pi)).tolist(), rel=1e-5
-    )
-    assert f"{len(drawn['new'])} pairs meet new angles" in live.artists["readout"].get_text()
-    reach = dataclasses.replace(chosen, speeds=speeds).reach
-    assert (len(drawn["new"]) > 0) == (2**power - 1 > reach * (1 + 1e-9))
+    drawn = torch.cat([points(live, name)[:, 1] for name in ("known", "new")]).sort(descending=True).values
+    torch.testing.assert_close(drawn, (speeds * (2**power - 1) / (2 * math.pi)).double(), rtol=1e-5, atol=0)
+    new = len(points(live, "new"))
+    assert f"{new} pairs meet new angles" in said(live, "readout")
+    assert (new > 0) == (2**power - 1 > dataclasses.replace(chosen, speeds=speeds).reach * (1 + 1e-9))
 
 
 def test_a_hand_is_lost_where_no_training_text_took_it():
-    live = at(figures.hands(), power=12.0)
-    assert "0 of 64 hands" in live.artists["readout"].get_text()
-    live.set(power=15.0)
+    live = at(figures.hands(), power=15.0)
     turns = (2**15 - 1) * angles(ONE, 128) / (2 * math.pi)
-    shown = (4096 - 1) * angles(ONE, 128) / (2 * math.pi)
-    lost = int(((shown < 1) & (turns % 1 > shown)).sum())
-    assert 0 < lost and f"{lost} of 64 hands" in live.artists["readout"].get_text()
-    x, y = live.artists["hand 7"].get_data()
-    assert math.atan2(y[1], x[1]) % (2 * math.pi) == pytest.approx(turns[63].item() % 1 * 2 * math.pi, rel=1e-5)
-    assert live.artists["hand 7"].get_linestyle() == "--" and live.artists["hand 0"].get_linestyle() == "-"
+    trained = (4096 - 1) * angles(ONE, 128) / (2 * math.pi)
+    lost = int(((trained < 1) & (turns % 1 > trained)).sum())
+    assert 0 < lost and f"{lost} of 64 hands" in said(live, "readout")
+    x, y = points(live, "hand 7")[1].tolist()
+    assert math.atan2(y, x) % (2 * math.pi) == pytest.approx(turns[63].item() % 1 * 2 * math.pi, rel=1e-5)
+    assert [live.artists[f"hand {n}"].get_linestyle() for n in (0, 7)] == ["-", "--"]
 
 
 def test_lines_grow_with_their_sliders():
     live = at(dilution(), place=1)
-    assert live.artists["seed 1"].get_ydata() == pytest.approx(WEIGHTS[:2, 1].tolist())
-    assert "255 competitors" in live.artists["readout"].get_text()
+    assert points(live, "seed 1")[:, 1].tolist() == pytest.approx(WEIGHTS[:2, 1].tolist())
+    assert "255 competitors" in said(live, "readout")
+    live = at(needles(), place=1)
+    for task, curves in FOUND.items():
+        for name, share in curves.items():
+            means = share.mean(dim=0)[:2]
+            assert points(live, f"{task}, {name}")[:, 1].tolist() == pytest.approx(means.tolist())
+            assert said(live, f"{task}, {name}, end") == f"{name} {means[1]:.2f}"
 
 
-def test_the_worth_of_methods_is_drawn_as_measured():
-    rows = {name: [torch.rand(3) for _ in range(4)] for name in ("a", "b")}
-    later = {name: [share / 2 for share in row] for name, row in rows.items()}
-    live = figures.worth(rows, later)
-    for steps, table, other in (("untuned", rows, later), ("20 steps on long texts", later, rows)):
-        live.set(steps=steps)
-        for number in range(4):
-            for artist, shown in (("shown", table), ("other", other)):
-                x, y = live.artists[f"{artist} {number}"].get_data()
-                assert list(x) == pytest.approx(torch.cat([row[number] for row in shown.values()]).tolist())
-                assert list(y) == [0, 0, 0, 1, 1, 1]
+def test_the_tuned_methods_come_forward_and_the_others_go_behind():
+    live = at(worth(), steps="20 steps on long texts")
+    shares = torch.tensor([0.2, 0.1, 0.6, 0.3, 0.9, 0.45])
+    for name, values in (("shown", shares / 2), ("other", shares)):
+        assert points(live, f"{name} 3").tolist() == [
+            [pytest.approx(x), y] for x, y in zip(values.tolist(), [0, 0, 1, 1, 2, 2])
+        ]
 
 
-@pytest.mark.parametrize(
-    "power, length, longest",
-    [(4.0, 12, "4,096 positions"), (1.0, 12, "any length"), (7.0, 5, "32 positions")],
-)
-def test_the_longest_text_without_a_new_angle(power, length, longest):
-    live = at(figures.bases(), power=power, length=length)
-    text = live.artists["readout"].get_text()
-    assert f"no new angle up to {longest};" in text
-    wavelengths = 2 * math.pi / angles(ONE, 128, base=10**power)
-    slow = int((wavelengths > 2**length).sum())
-    assert len(live.artists["slow"].get_xdata()) == slow and (slow == 0) == (longest == "any length")
+def test_the_longest_text_without_a_new_angle():
+    live = figures.bases()
+    for power, length, longest in ((1.0, 12, "any length"), (7.0, 5, "32 positions")):
+        live.set(power=power, length=length)
+        assert f"no new angle up to {longest};" in said(live, "readout")
+        wavelengths = 2 * math.pi / angles(ONE, 128, base=10**power)
+        assert len(points(live, "slow")) == (wavelengths > 2**length).sum()
 
 
 def test_with_the_base_that_the_figure_names_the_slowest_pair_just_comes_round():
     live = at(figures.bases())
-    base = float(live.artists["readout"].get_text().rpartition(" ")[2].replace(",", ""))
+    base = float(said(live, "readout").rpartition(" ")[2].replace(",", ""))
     slowest = [2 * math.pi / angles(ONE, 128, base=base + more)[-1] for more in (-1, 1)]
     assert slowest[0] < 4096 < slowest[1]
-
-
-def test_the_needle_figure_reads_the_measured_shares():
-    live = needles()
-    for place in range(3):
-        live.set(place=place)
-        for task, curves in FOUND.items():
-            for name, share in curves.items():
-                means = share.mean(dim=0)[: place + 1]
-                assert live.artists[f"{task}, {name}"].get_ydata() == pytest.approx(means.tolist())
-                assert live.artists[f"{task}, {name}, end"].get_text() == f"{name} {means[-1]:.2f}"
 
 
 def test_a_change_without_end_has_its_sign():

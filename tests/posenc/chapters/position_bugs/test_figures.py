@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from artists import points, said, tips
 from matplotlib.colors import to_hex
 from pictures import at
 
 from posenc.chapters.position_bugs import figures
 from posenc.lesson.palette import GREY
-from posenc.probe import Convention
 from posenc.tasks import CHARACTERS
 
 RUNS = ["shift", "far", "steps", "chunks", "padding", "packing", "rows", "eviction"]
@@ -55,36 +55,21 @@ def packing():
     return figures.packing({(model, way): torch.tensor(x) for model, row in sizes.items() for way, x in zip(ways, row)})
 
 
-def test_the_cost_is_drawn_at_the_place():
-    live = at(cost(), place=3)
+def test_the_cost_of_a_mistake_stands_beside_that_of_none():
+    live = at(cost(), place=3, mistake="clockwise")
     before, more = 1.5 + math.exp(-0.5), 0.8 * 3 / 32
-    assert live.artists["readout"].get_text() == f"after 3 characters: {before:.2f} nats"
-    live.set(mistake="clockwise")
-    assert live.artists["wrong"].get_ydata()[3] == pytest.approx(before + more)
-    said = f"after 3 characters: {before:.2f} nats, and {before + more:.2f} with the mistake"
-    assert live.artists["readout"].get_text() == said
+    assert points(live, "wrong")[3, 1].item() == pytest.approx(before + more)
+    assert said(live, "readout") == f"after 3 characters: {before:.2f} nats, and {before + more:.2f} with the mistake"
 
 
 def test_loud_runs_are_named():
     live = at(runs(), mistake="clockwise")
-    assert live.artists["said"].get_text() == "clockwise: all agree"
+    assert said(live, "said") == "clockwise: all agree"
     live.set(mistake="cache from 0")
-    assert live.artists["said"].get_text() == "cache from 0: these disagree: steps, chunks"
-    ends = [tuple(segment[1]) for segment in live.artists["bars"].get_segments()]
-    assert ends[:3] == [pytest.approx((1e-6, 0)), pytest.approx((figures.FLOOR, 1)), pytest.approx((6.0, 2))]
+    assert said(live, "said") == "cache from 0: these disagree: steps, chunks"
+    assert tips(live, "bars")[:3, 0].tolist() == pytest.approx([1e-6, figures.FLOOR, 6.0])
     colours = [to_hex(colour).upper() for colour in live.artists["bars"].get_colors()]
     assert colours == [GREY] * 2 + [figures.LOUD] * 2 + [GREY] * 4
-
-
-def test_the_matrices_turn_a_vector_as_the_rotation_does():
-    live = figures.matrices()
-    x = torch.randn(16, generator=torch.Generator().manual_seed(0))
-    for port, changes in (("clockwise", {"direction": -1}), ("offset 2", {"offset": 2})):
-        live.set(port=port, position=5)
-        for name, convention in (("right", Convention(16)), ("port", Convention(16, **changes))):
-            matrix = torch.tensor(live.artists[name].get_array().data)
-            expected = convention.rotate(x.view(1, 1, 1, 16), torch.tensor([5])).flatten()
-            torch.testing.assert_close(matrix @ x, expected)
 
 
 @pytest.mark.parametrize(
@@ -101,50 +86,42 @@ def test_the_matrices_turn_a_vector_as_the_rotation_does():
 @pytest.mark.slow
 def test_the_port_is_named_by_the_probe(port, words):
     live = at(figures.matrices(), port=port)
-    assert words in live.artists["read"].get_text().replace("\n", " ")
+    assert words in said(live, "read").replace("\n", " ")
 
 
 def test_the_bases_are_marked_and_pairs_are_off_by_their_angles():
     live = at(bases(), power=4.0)
-    assert live.artists["128, here"].get_ydata()[0] == pytest.approx(1.6)
-    assert live.artists["8, pairs"].get_ydata() == pytest.approx([1e-4] * 8)
-    assert live.artists["off"].get_text() == "0 of 8 pairs are off by more than 0.1 after 8"
+    assert points(live, "8, pairs")[:, 1].tolist() == pytest.approx([1e-4] * 8)  # as far down as the axis goes
+    assert said(live, "off") == "0 of 8 pairs are off by more than 0.1 after 8"
     live.set(power=5.0)
-    assert live.artists["readout"].get_text() == "base 100,000: 2.01 with 8, 1.70 with 128"
+    assert said(live, "readout") == "base 100,000: 2.01 with 8, 1.70 with 128"
     off = [128 * abs(1e5 ** (-2 * i / 16) - 1e4 ** (-2 * i / 16)) for i in range(1, 8)]
-    assert live.artists["128, pairs"].get_ydata()[1:] == pytest.approx(off)
+    assert points(live, "128, pairs")[1:, 1].tolist() == pytest.approx(off)
 
 
 def test_the_gap_is_that_of_the_log_probabilities_for_one_text_and_in_the_mean():
-    found, live = chances(), gap(text=2)
-    live.set(prompt=8, mistake="cache + 1")
+    found, live = chances(), at(gap(text=2), prompt=8, mistake="cache + 1")
     gaps = (found["cache + 1"] - found["none"]).abs().amax(-1)  # (5, 3)
-    assert live.artists["here"].get_ydata()[0] == pytest.approx(gaps[1, 2].item())
-    assert live.artists["one"].get_ydata() == pytest.approx(gaps[:, 2].numpy())
-    assert live.artists["mean"].get_ydata() == pytest.approx(gaps.mean(1).numpy())
-    assert live.artists["readout"].get_text() == f"after 8 characters: gap {gaps[1, 2]:.2f}"
+    assert points(live, "here")[0, 1] == gaps[1, 2]
+    assert points(live, "one")[:, 1].equal(gaps[:, 2].double())
+    torch.testing.assert_close(points(live, "mean")[:, 1], gaps.mean(1).double())
+    assert said(live, "readout") == f"after 8 characters: gap {gaps[1, 2]:.2f}"
     likely = found["none"][1, 2].argsort(descending=True)[:6].tolist()
-    assert [live.artists[f"label {row}"].get_text() for row in range(6)] == [CHARACTERS[i] for i in likely]
+    assert [said(live, f"label {row}") for row in range(6)] == [CHARACTERS[i] for i in likely]
     for artist, name in (("right", "none"), ("wrong", "cache + 1")):
-        ends = [segment[1][0] for segment in live.artists[artist].get_segments()]
-        assert ends == pytest.approx(found[name][1, 2, likely].exp().tolist())
+        torch.testing.assert_close(tips(live, artist)[:, 0], found[name][1, 2, likely].exp().double())
 
 
 def test_a_padded_row_is_counted_either_way():
-    live = figures.padding()
-    said = live.artists["said"].get_text
-
-    def numbers():
-        return [int(live.artists[f"number {i}"].get_text()) for i in range(12)]
-
-    live.set(length=3)
-    assert numbers() == [*range(6), *range(6)]
-    assert said().endswith("its last token at 5, its first at 3, so they are 2 apart")
-    live.set(counted="each row's own")
-    assert numbers() == [*range(6), 0, 0, 0, 0, 1, 2]
-    assert said().endswith("its last token at 2, its first at 0, so they are 2 apart")
-    shown = [live.artists[f"square {i}"].get_text().strip() for i in range(6, 12)]
-    assert shown == "pad pad pad dog ran .".split()
+    live = at(figures.padding(), length=3)
+    for counted, second, words in (
+        ("the columns'", [*range(6)], "its last token at 5, its first at 3, so they are 2 apart"),
+        ("each row's own", [0, 0, 0, 0, 1, 2], "its last token at 2, its first at 0, so they are 2 apart"),
+    ):
+        live.set(counted=counted)
+        assert [int(said(live, f"number {i}")) for i in range(12)] == [*range(6), *second]
+        assert said(live, "said").endswith(words)
+    assert [said(live, f"square {i}").strip() for i in range(6, 12)] == "pad pad pad dog ran .".split()
 
 
 def test_a_single_model_has_no_legend_and_what_costs_less_its_room():

@@ -4,6 +4,7 @@ import functools
 
 import pytest
 import torch
+from artists import points, said
 from pictures import at
 
 from posenc.chapters.what_it_costs import figures
@@ -34,7 +35,7 @@ def bytes_by_length():
 roof = functools.cache(figures.roofline)  # made once, and moved from test to test
 
 
-@pytest.mark.parametrize("length, d", [(32, 32), (1024, 64), (65_536, 256)])
+@pytest.mark.parametrize("length, d", [(32, 32), (65_536, 256)])
 def test_operations_a_byte_by_hand(length, d):
     n, t, square = 8 * length * d, length * d, 8 * length**2
     live = at(roof(), power=length.bit_length() - 1, d=d)
@@ -47,29 +48,25 @@ def test_operations_a_byte_by_hand(length, d):
         "scores of all": 2 * d * square / (2 * n + square),
     }
     for name, numbers in expected.items():
-        x, y = (values[0] for values in live.artists[name].get_data())
-        assert x == pytest.approx(numbers / 4)  # four bytes a number
-        assert y == pytest.approx(min(25e9 * x, 100e9))
-    readout = live.artists["readout"].get_text()
-    assert f"T = {length:,}, d = {d}: scores of all, {expected['scores of all'] / 4:.1f}" in readout
+        x = numbers / 4  # four bytes a number
+        assert points(live, name)[0].tolist() == pytest.approx([x, min(25e9 * x, 100e9)])
+    assert f"T = {length:,}, d = {d}: scores of all, {expected['scores of all'] / 4:.1f}" in said(live, "readout")
 
 
 def test_all_marks_are_inside_the_frame():
     axes = roof().figure.axes[0]
     for power in (5, 16):
         for d in (32, 256):
-            for name, mark in at(roof(), power=power, d=d).artists.items():
-                if name != "readout":
-                    (x,), (y,) = mark.get_data()
-                    assert axes.viewLim.contains(x, y)
+            live = at(roof(), power=power, d=d)
+            assert all(axes.viewLim.contains(*points(live, name)[0]) for name in live.artists if name != "readout")
 
 
 def test_the_roof_is_the_machines():
     live = figures.roofline(bytes_per_second=1e12, flops=1e14)
     assert live.alt == roof().alt  # no measured number is in the words
     live.set(power=16, d=256)
-    assert live.artists["scores of all"].get_ydata()[0] == 1e14
-    x, y = (values[0] for values in live.artists["add a vector"].get_data())
+    assert points(live, "scores of all")[0, 1] == 1e14
+    x, y = points(live, "add a vector")[0].tolist()
     assert y == pytest.approx(1e12 * x)
 
 
@@ -85,19 +82,13 @@ def test_what_the_figure_counts_is_a_rotation():
 
 @pytest.mark.parametrize(
     "way, cold, third",
-    [
-        ("host, no wait", 80, 5),
-        ("host, wait", 80, 45),
-        ("events", 80, 40),
-        ("events, flush", 80, 80),
-        ("events, flush", 10, 10),
-    ],
+    [("host, no wait", 80, 5), ("host, wait", 80, 45), ("events", 80, 40), ("events, flush", 80, 80)],
 )
 def test_the_time_axis_shows_what_is_read(way, cold, third):
     live = at(figures.timeline(), way=way, cold=cold)
     start, end = live.artists["read"].get_segments()[-1][:, 0]
     assert end - start + 1.6 == pytest.approx(third)  # drawn a little shorter
-    assert live.artists["readout"].get_text().startswith(f"reads {third} µs in the third call")
+    assert said(live, "readout").startswith(f"reads {third} µs in the third call")
     assert len(live.artists["kernels"].get_paths()) == 3
     assert len(live.artists["flushes"].get_paths()) == (3 if way == "events, flush" else 0)
     right = max(path.vertices[:, 0].max() for path in live.artists["kernels"].get_paths())
@@ -105,34 +96,29 @@ def test_the_time_axis_shows_what_is_read(way, cold, third):
 
 
 def test_the_bars_are_the_shares():
-    live = figures.rotary_share()
-    for new, way, launch in ((12, "ten kernels", 5), (0, "ten kernels", 5), (0, "one kernel", 10)):
-        live.set(new=new, way=way, launch=launch)
-        expected = shares(2**new, way, 1e-6 * launch)
-        ends = [path.vertices[:, 0].max() for path in live.artists["bars"].get_paths()]
-        assert ends == pytest.approx([100 * share for share in expected.values()])
-        assert max(ends) < live.figure.axes[0].get_xlim()[1]
-        for name, share in expected.items():
-            beside = live.artists[name].get_text()
-            assert beside == (f"{share:.3%}" if share < 0.001 else f"{share:.1%}")
-        host, device = times(layer(2**new, way), 1e-6 * launch)
-        said = f": the host needs {1e6 * host:,.0f} µs, the device {1e6 * device:,.0f}"
-        assert live.artists["readout"].get_text().endswith(said)
+    live = at(figures.rotary_share(), new=0, way="one kernel", launch=10)
+    expected = shares(1, "one kernel", 10e-6)
+    ends = [path.vertices[:, 0].max() for path in live.artists["bars"].get_paths()]
+    assert ends == pytest.approx([100 * share for share in expected.values()])
+    for name, share in expected.items():
+        assert said(live, name) == (f"{share:.3%}" if share < 0.001 else f"{share:.1%}")
+    host, device = times(layer(1, "one kernel"), 10e-6)
+    assert said(live, "readout").startswith("1 new token of ")
+    assert said(live, "readout").endswith(f"needs {1e6 * host:,.0f} µs, the device {1e6 * device:,.0f}")
 
 
 def test_a_step_before_the_cache_costs_the_same_at_any_length():
     live = at(figures.rotated_in_a_step(), power=16)
-    before, after = (live.artists[name].get_ydata() for name in ("before", "after"))
-    assert len(before) == 17 and len(set(before)) == 1
+    before, after = (points(live, name)[:, 1] for name in ("before", "after"))
     one, many = (
         count_bytes(lambda: rotate(torch.empty(8, n, 128, device="meta"), angles(places, 128))).bytes
         for n in (1, 64)
         for places in [torch.arange(n, device="meta")]
     )
-    assert before[0] == 2 * one and after[6] == one + many
-    assert "65,536 in the cache" in live.artists["readout"].get_text()
+    assert before.tolist() == [2 * one] * 17 and after[6] == one + many
+    assert "65,536 in the cache" in said(live, "readout")
     live.set(power=3)
-    assert [len(live.artists[name].get_xdata()) for name in ("before", "after")] == [4, 4]
+    assert [len(points(live, name)) for name in ("before", "after")] == [4, 4]
 
 
 def test_no_measured_number_is_in_the_words():
