@@ -6,8 +6,6 @@ import re
 
 import pytest
 from IPython.display import display
-from nbclient import NotebookClient
-from nbformat import v4
 
 from posenc.lesson import guesses
 from posenc.lesson.guesses import RUN, predict
@@ -151,16 +149,3 @@ def test_without_a_kernel_the_lines_are_printed(monkeypatch, capsys):
     assert capsys.readouterr().out == (
         f"Which?\n  ○ the last token's\n  ○ the mean\n  ○ all of them\n{RUN}\nWhich?\nMeasured: the mean.\n"
     )
-
-
-@pytest.mark.slow
-def test_a_notebook_stores_the_question_and_its_answer():
-    sources = [
-        "from posenc.lesson.guesses import predict",
-        "guess = predict('Which is it?', ['small', 'large'])",
-        "guess.compare('small')\nguess.buttons[1].value = True\nguess.buttons[1].value = False",
-    ]
-    made = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
-    NotebookClient(made, timeout=1200, kernel_name="python3").execute()
-    texts = [output.data["text/plain"] for cell in made.cells for output in cell.outputs]
-    assert texts == [f"Which is it?\n  ○ small\n  ○ large\n{RUN}", "Which is it?\nMeasured: small."]
