@@ -241,6 +241,5 @@ def next_coordinate(answer: Answer) -> None:
             wrong("an image uses up as many coordinates as its longer side has patches, not its shorter")
         if images and got in (tokens + max(images[i]) - math.prod(images[i]) for i in (0, -1)):
             wrong("only one of the images is counted")
-        wrong(
-            f"{tokens} tokens with the images {images} lead to {got:g}: tokens, less the patches, plus the longer sides"
-        )
+        seen = f"with the images {images}" if images else "without an image"
+        wrong(f"{tokens} tokens {seen} lead to {got:g}: tokens, less the patches, plus the longer sides")

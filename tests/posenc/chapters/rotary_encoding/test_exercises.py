@@ -69,7 +69,7 @@ PLANTED = mistakes(
         "a factor 2π too much": "worked(x, 2 * math.pi * positions, base)",
         "the exponent is wrong: i/d": "0, d, 2, dtype=torch.float64) → d // 2, dtype=torch.float64)",
         "the exponent is wrong: 4i/d": "0, d, 2 → 0, 2 * d, 4",
-        "the exponent is wrong: i/(d/2 - 1)": "torch.float64) / d → torch.float64) / max(1, d - 2)",
+        "the exponent is wrong: i/(d/2 - 1)": "torch.float64) / d → torch.float64) / (d - 2)",
         "the exponent has the wrong sign": "base ** (- → base ** (",
         "at the speed of pair 0": "worked(x, positions, 1)",
         "the other layout": lambda x, p, b: rotate(x, angles(p, x.shape[-1], base=b), layout="half_split"),

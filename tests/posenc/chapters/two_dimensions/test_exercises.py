@@ -91,7 +91,8 @@ PLANTED = mistakes(
         "only one of the images is counted": "in images → in images[:1]",
         "only one of the images": "in images → in images[-1:]",
         "not its shorter": "max( → min(",
-        "12 tokens with the images [] lead to 19": "result + 7",
+        "12 tokens without an image lead to 19": "result + 7",
+        "60 tokens with the images [(6, 6)] lead to 37": "result + 7 * len(images)",
     },
 )
 
