@@ -173,7 +173,7 @@ def left_alone(answer: Answer) -> None:
         if got == right + 1:
             wrong("that is one pair too many: the first that turns at most `fast` times is on the ramp")
         if got == 2 * right:
-            wrong("those are dimensions: a pair has two of them")
+            wrong("those are dimensions, two a pair, or pairs with the exponent i/d: pair i has 2i/d")
         if got == (TURN / speeds > fast).sum():
             wrong("a long wavelength is a slow pair; and it is to be compared with trained_length / fast")
         if got == (TURN / speeds < fast).sum():

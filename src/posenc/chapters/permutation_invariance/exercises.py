@@ -249,7 +249,9 @@ def expected_accuracy(answer: Answer) -> None:
         if not same(2 / length + (1 - 2 / length) / 2) and abs(got - 0.5 - 1 / length) < 0.006:
             wrong(f"right to 2 digits for {length} tokens, {got:g}: don't round, and use Python floats")
         if length == 10 and not same(0.6):
-            wrong(f"for 10 tokens it is not {got:.3f}: add the share that ends in a or b and half of the rest")
+            wrong(
+                f"for 10 tokens it is not {got:.3f}: when does the last token know the answer, and when does it toss a coin?"
+            )
         if not same(2 / length + (1 - 2 / length) / 2):
             wrong(f"right for 10 tokens, wrong for {length}: let the length enter the formula")
 

@@ -302,9 +302,7 @@ def cached_position(answer: Answer) -> None:
             wrong(
                 f"{got:g} for a key at {position} that was stored in bfloat16: a slow pair alone is too rough, and no pair agrees to the last digit; take the nearest over all pairs"
             )
-        wrong(
-            f"{got:g} for the key at {position}: which of the {length} turns of the key is nearest to the cached one?"
-        )
+        wrong(f"{got:g} for the key at {position}: turned by {got:g} positions, the key is not the cached one")
 
 
 @exercise(

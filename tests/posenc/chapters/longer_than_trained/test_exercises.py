@@ -48,6 +48,9 @@ PLANTED = mistakes(
         "the index of the last pair": "result - 1",
         "one pair too many": "result + 1",
         "those are dimensions": "2 * result",
+        "with the exponent i/d": (
+            "sum(trained_length / (2 * math.pi * base ** (i / d)) > fast for i in range(d // 2))"
+        ),
         "a long wavelength is a slow pair": "turns > fast → trained_length / turns > fast",
         "has come round trained_length / fast times": "turns > fast → trained_length / turns < fast",
         "the turns within 31 positions": "worked(d, base, trained_length - 1, fast)",

@@ -122,7 +122,7 @@ PLANTED = mistakes(
         "that was stored in bfloat16": by_pair(-1),
         "that was stored in bfloat16: a slow pair": first_close,
         "2 for the key at 3: row 0 has to be": "result - 1",
-        "7 for the key at 3: which of the 2048": "7",
+        "7 for the key at 3: turned by 7 positions, the key": "7",
     },
     half_split_weight={
         "the weight is unchanged": "weight.clone()",
