@@ -226,9 +226,11 @@ def out_of_step() -> Live:
         cosines.set_segments([torch.stack([distances, curve], dim=1).numpy() for curve in curves.T[some]])
         mean.set_data(distances, curves.mean(dim=1))
         peak.set_data([ahead], [1])
-        pairs = f"pairs {low} to {high}" if low < high else f"pair {low} alone"
+        pairs, score = f"pairs {low} to {high}", "the mean of their cosines"
+        if low == high:
+            pairs, score = f"pair {low} alone", "its cosine"
         ahead_by = f", the key turned by {ahead} in advance" if ahead else ""
-        readout.set_text(f"{pairs}{ahead_by}: the score is the mean of their cosines, the thick line")
+        readout.set_text(f"{pairs}{ahead_by}: the score is {score}, the thick line")
 
     return Live(
         figure,

@@ -37,7 +37,7 @@ def angle() -> Live:
     plane = figure.add_axes((0.04, 0.08, 0.36, 0.8))
     dial(plane, 1.25, PALE, 1).set_title("the vector, its copy and the shadow")
     hand(plane, QUERY, vector)
-    plane.text(1.03, 0.08, "vector", color=QUERY)
+    plane.text(1.2, 0.08, "vector", color=QUERY, ha="right")
     moving = {"copy": hand(plane, KEY)}
     (moving["drop"],) = plane.plot([], [], color=GREY, linewidth=1, linestyle=":")
     (moving["shadow"],) = plane.plot([], [], color="black", linewidth=5, solid_capstyle="butt", alpha=0.7)
@@ -224,7 +224,7 @@ def where_it_turns(moved: Callable[..., Tensor] = _moved) -> Live:
     arrow((12.0, 4.3), (13.6, 3.1))
     panel.text(13.2, 4.05, "softmax", ha="center", va="center")
     box(13.4, 2.2, "output", "black", width=1.9)
-    places = {"x": [(3.1, 3.25)], "qk": [(8.2, 5.1), (8.2, 3.65)], "v": [(8.2, 1.5)]}
+    places = {"x": [(2.5, 3.25)], "qk": [(8.2, 5.1), (8.2, 3.65)], "v": [(8.2, 1.5)]}
     disc = {"boxstyle": "circle,pad=0.25", "facecolor": TURNED, "edgecolor": "none"}
     look = {"ha": "center", "va": "center", "color": "white", "fontsize": 12, "bbox": disc}
     turns = {
