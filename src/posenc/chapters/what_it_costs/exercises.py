@@ -222,7 +222,7 @@ def longest_bias(answer: Answer) -> None:
         if got == expected:
             continue
         if not got.is_integer():
-            wrong(f"it returned {got:.2f}: a text has a whole number of tokens, so round down")
+            wrong(f"it returned {got:.12g}: a text has a whole number of tokens, so round down")
         if got == expected + 1:
             wrong(f"T = {got:.0f} needs more than {memory:,} bytes: round down")
         if got == memory // (heads * itemsize):

@@ -103,7 +103,7 @@ PLANTED = mistakes(
         ),
     },
     longest_bias={
-        "round down": "math.sqrt(memory / (heads * itemsize)) + 0.3",
+        "it returned 16383.9999995": "math.sqrt(memory / (heads * itemsize))",
         "needs more than 17,179,869,183 bytes": "math.ceil(math.sqrt(memory / (heads * itemsize)))",
         "T appears squared": "math.isqrt →",
         "every head has a bias of its own": "heads * →",
