@@ -147,8 +147,6 @@ def layout_of(answer: Answer) -> None:
                 wrong(f'it returned {shown(said[layout])}: return "interleaved" or "half_split"')
         if all(layout == name for name, layout in said.items()):
             continue
-        if said["interleaved"] == "half_split" and said["half_split"] == "interleaved":
-            wrong("the two names have changed places: neighbours are interleaved")
         if direction == -1:
             wrong(
                 "right for counter-clockwise turns, wrong for clockwise ones: look at which dimension moves, not at its sign"
@@ -161,6 +159,8 @@ def layout_of(answer: Answer) -> None:
             wrong(
                 "wrong where position 0 is turned too: don't compare with position 0, look at the zeros of one result"
             )
+        if said["interleaved"] == "half_split" and said["half_split"] == "interleaved":
+            wrong("the two names have changed places: neighbours are interleaved")
         wrong(
             f"both layouts are called {said['interleaved']}: is the vector turned at a position other than 0, and is it 0 in all dimensions but one?"
         )

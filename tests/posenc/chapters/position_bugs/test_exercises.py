@@ -1,8 +1,15 @@
 """Chapter 8's planted mistakes, and right answers of another kind."""
 
+import torch
 from slips import mistakes
 
 HALVES = "to_half_split(rows, len(rows) // heads, dim=0)"
+
+
+def of_ones(rotate, head_dim):
+    turned = rotate(torch.ones(1, 1, 1, head_dim), torch.tensor([1])).flatten()
+    return "interleaved" if turned[1] > turned[head_dim // 2] else "half_split"
+
 
 PLANTED = mistakes(
     steps_apart={
@@ -31,6 +38,7 @@ PLANTED = mistakes(
         "it returned 'neighbours'": "'neighbours'",
         "it returned array([1., 1., 1.]": "torch.ones(3).numpy()",
         "have changed places": "1 in awake → 1 not in awake",
+        "wrong for clockwise ones": of_ones,
         "right for counter-clockwise turns": "in awake → in (rotate(unit, torch.tensor([1])).flatten() > 1e-6).nonzero()",
         "wrong where 8 of 32 dimensions are turned": "1 in awake → head_dim // 2 not in awake",
         "wrong where position 0 is turned too": "if → if torch.equal(rotate(unit, torch.tensor([0])), unit) and",
