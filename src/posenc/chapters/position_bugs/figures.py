@@ -195,12 +195,9 @@ def bases(powers: Tensor, losses: Mapping[int, Tensor], *, trained: float = 4.0,
     for (context, line), colour, style in zip(losses.items(), (ADDED, TURNED), ("--", "-")):
         label = f"{context} characters"
         curve.plot(powers.numpy(), line.numpy(), color=colour, linestyle=style, linewidth=1.8, label=label)
-        (moving[f"{context}, here"],) = curve.plot([], [], "o", color=colour)
-        (moving[f"{context}, pairs"],) = pairs_off.plot(
-            [], [], "o", linestyle=style, color=colour, markersize=4, label=f"after {label}"
-        )
+        (moving[f"{context}, here"],) = curve.plot([], [], "o", color=colour, clip_on=False, in_layout=False)
+        (moving[f"{context}, pairs"],) = pairs_off.plot([], [], "o", linestyle=style, color=colour, markersize=4)
     curve.legend(loc="upper center")
-    pairs_off.legend(loc="upper right")
 
     def update(power: float) -> None:
         index = int((powers - power).abs().argmin())
@@ -252,7 +249,7 @@ def gap(lengths: Sequence[int], chances: Mapping[str, Tensor], names: Mapping[st
     curve.set(xlabel="length of the prompt (characters)", ylabel="gap (nats)")
     (mean,) = curve.plot([], [], color=TURNED, linewidth=2, label=f"mean of {gaps[mistakes[0]].shape[1]} texts")
     (one,) = curve.plot([], [], color=TURNED, linewidth=1, alpha=0.35, label="one text")
-    (here,) = curve.plot([], [], "o", color="black")
+    (here,) = curve.plot([], [], "o", color="black", clip_on=False, in_layout=False)
     curve.legend(loc="upper left", ncols=2)
     shown = 6
     bars.set(xlim=(0, 1), ylim=(shown + 0.8, -0.6), xlabel="probability", yticks=[])

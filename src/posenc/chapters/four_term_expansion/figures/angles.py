@@ -105,7 +105,7 @@ def angle_cost() -> Live:
     panel.set_xlabel("angle between the subspaces (degrees)")
     panel.plot(angles, norms, color="black", label="size of M, as a multiple of that at 90°")
     (moving["error"],) = panel.plot([], [], "--", color="black", label="error of the scores, relative")
-    (moving["now"],) = panel.plot([], [], "o", color="black", markersize=6)
+    (moving["now"],) = panel.plot([], [], "o", color="black", markersize=6, clip_on=False, in_layout=False)
     panel.legend(loc="upper right", frameon=False)
     moving["readout"] = panel.set_title(" ", loc="left")
 
@@ -118,7 +118,7 @@ def angle_cost() -> Live:
         moving["now"].set_data([angle, angle], [size, wrong])
         moving["readout"].set_text(f"{angle}°: M × {size:,.{int(size < 100)}f}, error {wrong:.2g}")
         x, y = math.cos(turned), math.sin(turned)
-        moving["line"].set_data([-3 * x, 3 * x], [-3 * y, 3 * y])
+        moving["line"].set_data([-3 * x, 1.1 * x], [-3 * y, 1.1 * y])  # no further: the legend stands above
         moving["content"].set_data([0, 1], [0, 0])
         moving["position"].set_data([0, x], [0, y])
         right, up = 1 + x + level * cloud[0], y + level * cloud[1]
