@@ -155,7 +155,7 @@ def models() -> Live:
     figure = canvas(8, 4)
     panel = figure.subplots()
     panel.set_yscale("log")
-    panel.set(xlim=(-0.02, 1.02), ylim=(1e-3, 1e5), ylabel="turns")
+    panel.set(xlim=(-0.02, 1.02), ylim=(1e-5, 1e5), ylabel="turns")
     panel.set_xlabel("pair, from the fastest to the slowest of the head")
     panel.set_xticks([0, 1], ["pair 0", "the last pair"])
     panel.axhline(1, color=GREY, linewidth=0.8)

@@ -117,10 +117,10 @@ def two_positions() -> Live:
     def added(vector: Tensor, position: Tensor) -> Tensor:
         return vector + sinusoidal(position, 4, base=16.0, dtype=vector.dtype)[..., 2:]
 
-    ways = {"turned": turned, "added": added}
+    ways = {"turned": (turned, 1.3), "added": (added, 2.2)}  # with how far each plane reaches
     looks = (
-        ("turned", "turned by their positions", TURNED, "-", 1.3),
-        ("added", "with their positions added", ADDED, "--", 2.2),
+        ("turned", "turned by their positions", TURNED, "-"),
+        ("added", "with their positions added", ADDED, "--"),
     )
     figure = blank(3.5)
     panel = figure.add_axes((0.64, 0.15, 0.345, 0.72))
@@ -129,9 +129,9 @@ def two_positions() -> Live:
     panel.set_xlabel("query's position m")
     panel.set_ylabel("score q·k", labelpad=1)
     moving = {}
-    for column, (name, title, of_way, style, limit) in enumerate(looks):
+    for column, (name, title, of_way, style) in enumerate(looks):
         plane = figure.add_axes((0.01 + 0.285 * column, 0.24, 0.275, 0.275 * 8 / 3.5))
-        dial(plane, limit, PALE, 1).set_title(title, color=of_way)
+        dial(plane, ways[name][1], PALE, 1).set_title(title, color=of_way)
         (moving[f"{name}, angle"],) = plane.plot([], [], color=GREY, linewidth=6, alpha=0.35)
         for role, vector, colour in (("query", query, QUERY), ("key", key, KEY)):
             hand(plane, colour, vector, linewidth=1, alpha=0.6, linestyle="--", marker="")
@@ -151,12 +151,12 @@ def two_positions() -> Live:
     def update(m: int, n: int, lock: bool) -> None:
         others = places - (m - n) if lock else torch.full_like(places, n)
         shown = (others >= 0) & (others <= longest) & (places <= m)
-        for name, place in ways.items():
+        for name, (place, limit) in ways.items():
             q, k = place(query, torch.tensor(m)), place(key, torch.tensor(n))
             scores = (place(query, places) * place(key, others)).sum(-1)
             for role, tip, start in (("query", q, query), ("key", k, key)):
                 moving[f"{name}, {role}"].set_data([0, tip[0]], [0, tip[1]])
-                moving[f"{name}, {role}'s name"].set_position((tip * (1 + 0.16 / tip.norm())).tolist())
+                moving[f"{name}, {role}'s name"].set_position((tip * (1 + 0.12 * limit / tip.norm())).tolist())
                 if name == "added":
                     moving[f"added, {role}'s position"].set_data([start[0], tip[0]], [start[1], tip[1]])
             moving[f"{name}, angle"].set_data(*_between(q, k).numpy())
