@@ -9,8 +9,8 @@ import io
 import itertools
 import math
 import zlib
-from collections.abc import Container
-from contextlib import suppress
+from collections.abc import Container, Iterator
+from contextlib import closing, suppress
 
 import ipywidgets as widgets
 import numpy as np
@@ -25,24 +25,29 @@ FEW, MANY, MORE = 5, 25, 100  # stops of a slider: at least; so that it feels co
 TILE = 16  # pixels
 COLUMNS = 64  # tiles in a row of their picture
 TILES = 10_000  # of a figure, if its sliders can keep so few stops: some 400 kB
-NUMBERED = 2**16  # tiles, at most: 16 bits
 WHITE = 0xFFFFFFFF
 GAP = 8  # pixels
 LARGER = 0.7  # of a picture that is cut in two, the larger part's share at most
 
 
 def frames(live: Live, states: int | None = None, **told: object) -> dict:
-    """What a page needs to move a figure; the figure stays as it is.
+    """The first of the `packings` of a figure, which stays as it is."""
+    with closing(packings(live, states, **told)) as found:
+        return next(found)
+
+
+def packings(live: Live, states: int | None = None, **told: object) -> Iterator[dict]:
+    """What a page needs to move a figure; then the same with half as many positions, as often as its sliders can.
 
     Args:
         live: the figure.
-        states: the most positions of its controls, STATES unless given. A figure that has more than TILES tiles in
-            them gets half as many, where its sliders can keep so few stops.
+        states: the most positions of its controls in the first, STATES unless given. What has more than TILES tiles
+            is left out, but for the last.
         told: of controls, by name, the value at which one stands that the page does without, or a list of the stops
             that it keeps, the present one among them. A slider that is locked to one that is kept moves along.
 
-    Returns:
-        a dict for JSON. Positions are numbered as itertools.product counts them, the last control fastest.
+    Yields:
+        dicts for JSON. Positions are numbered as itertools.product counts them, the last control fastest.
 
         size: width and height of the picture.
         cut: where a narrow screen may cut it in two, as `cut` gives it.
@@ -61,54 +66,55 @@ def frames(live: Live, states: int | None = None, **told: object) -> dict:
     """
     kept = {name: value for name, value in told.items() if isinstance(value, list)}
     fixed = {name: value for name, value in told.items() if name not in kept}
-    before = {name: live.controls[name].value for name in live.controls}
+    before = {name: control.value for name, control in live.controls.items()}
     live.set(**fixed)
     try:
-        return _packed(live, states or STATES, kept, fixed)
+        *larger, least = stops(live, states or STATES, without=fixed)
+        for values in larger:
+            if packed := _packed(live, values | kept, fixed, TILES):
+                yield packed
+        yield _packed(live, least | kept, fixed, math.inf)
     finally:
         live.set(**before)
 
 
-def _packed(live: Live, most: int, kept: dict[str, list], fixed: dict[str, object]) -> dict:
-    values = stops(live, most, without=fixed) | kept
-    room = TILES if _can_keep(live, most // 2, fixed) else NUMBERED
-    names = list(values)
-    start = [live.controls[name].value for name in values]
-    if any(fixed.get(lock) for lock in live.together):
+def _packed(live: Live, values: dict[str, list], fixed: dict[str, object], room: float) -> dict | None:
+    """What `packings` yields, of controls with these stops; None where there are more tiles than there is room for."""
+    start = {name: live.controls[name].value for name in values}
+    locked = any(fixed.get(lock) for lock in live.together)
+    if locked:  # a slider goes no further than those that move along
         values = {name: [v for v in found if _led(live, {name: v})[name] == v] for name, found in values.items()}
-        positions = [_led(live, dict(zip(values, each))) for each in itertools.product(*values.values())]
-        live.set(**dict(zip(values, start)))
-    else:
-        positions = [dict(zip(values, each)) for each in itertools.product(*values.values())]
+    positions = [dict(zip(values, each)) for each in itertools.product(*values.values())]
+    number = positions.index(start)
+    if locked:
+        positions = [_led(live, position) for position in positions]
+        live.set(**start)
+
+    width, height = live.figure.canvas.get_width_height()
+    rows, columns = -(-height // TILE), -(-width // TILE)
+    picture = np.full((rows * TILE, columns * TILE), WHITE, np.uint32)
+    drawn = np.zeros(width, bool)  # the columns in which some picture has more than paper
+    tiles: dict[bytes, int] = {}
     texts: dict[str, int] = {}
-    said, tiles, places = [], {}, []
-    drawn = None  # the columns in which some picture has more than paper
+    places, said = [], []
     for pixels in live.frames(positions):
-        height, width, _ = pixels.shape
-        drawn = inked(pixels) if drawn is None else drawn | inked(pixels)
-        if not places:
-            picture = np.full([-(-size // TILE) * TILE for size in (height, width)], WHITE, np.uint32)
-            grid = picture.reshape(picture.shape[0] // TILE, TILE, -1, TILE)
-            last, place = np.zeros_like(grid), np.zeros((len(grid), grid.shape[2]), int)
+        drawn |= inked(pixels)
         picture[:height, :width] = pixels.view(np.uint32)[..., 0]
-        for row, column in np.argwhere((grid != last).any(axis=(1, 3))):
-            place[row, column] = tiles.setdefault(grid[row, :, column].tobytes(), len(tiles))
-        if len(tiles) > room:
-            break
-        last[:] = grid
-        places.append(place.ravel().astype("<u2"))
+        pieces = picture.reshape(rows, TILE, columns, TILE).swapaxes(1, 2).reshape(rows * columns, -1)
+        places.append([tiles.setdefault(piece.tobytes(), len(tiles)) for piece in pieces])
         said.append(texts.setdefault(says(live), len(texts)))
-    if len(tiles) > room:
-        return _packed(live, most // 2, kept, fixed)
+        if len(tiles) > room:
+            return None
+    names = list(values)
     return {
         "size": [width, height],
         "cut": cut(drawn),
-        "start": list(itertools.product(*values.values())).index(tuple(start)),
+        "start": number,
         "controls": [_described(name, live.controls[name], options) for name, options in values.items()],
         "together": [
-            [names.index(lock), [names.index(n) for n in locked]]
-            for lock, locked in live.together.items()
-            if {lock, *locked} <= values.keys()
+            [names.index(lock), [names.index(n) for n in sliders]]
+            for lock, sliders in live.together.items()
+            if {lock, *sliders} <= values.keys()
         ],
         "typed": [c.description for c in live.controls.values() if isinstance(c, widgets.Text)],
         "texts": list(texts),
@@ -116,35 +122,42 @@ def _packed(live: Live, most: int, kept: dict[str, list], fixed: dict[str, objec
         "tile": TILE,
         "columns": COLUMNS,
         "atlas": base64.b64encode(_atlas(list(tiles))).decode(),
-        "places": base64.b64encode(zlib.compress(np.array(places).T.tobytes(), 9)).decode(),
+        "places": base64.b64encode(zlib.compress(np.array(places, "<u2").T.tobytes(), 9)).decode(),
     }
 
 
-def stops(live: Live, states: int | None = None, *, without: Container[str] = ()) -> dict[str, list]:
+def stops(live: Live, states: int, *, without: Container[str] = ()) -> Iterator[dict[str, list]]:
     """The values that a page shows of every control but text boxes and `without`, in at most `states` combinations.
 
     Choices and switches keep all; a slider keeps the stops that it declares. Others keep FEW or all their values,
-    then up to MANY, then up to MORE, the first slider first, as far as there is room. Sliders that can be locked keep as many as each other,
-    at one distance, so that a step of one is a step of the others.
+    then up to MANY, then up to MORE, the first slider first, as far as there is room. Sliders that can be locked keep
+    as many as each other, at one distance, so that a step of one is a step of the others.
+
+    Yields:
+        these values; then those in at most half as many combinations, and so on, as long as the sliders can keep so
+        few. No two that follow each other are the same.
 
     Raises:
         ValueError: the controls have more positions, however few stops their sliders keep.
     """
-    states = states or STATES
     controls = {name: c for name, c in live.controls.items() if not isinstance(c, widgets.Text) and name not in without}
     locked = [set(names) for names in live.together.values()]
     groups = [next((group & controls.keys() for group in locked if name in group), {name}) for name in controls]
-    found = {name: _stops(control, FEW, live) for name, control in controls.items()}
-    for count in (FEW, MANY, MORE):
-        for group in groups:
-            for most in range(count, FEW - 1, -1):
-                wider = found | {name: _stops(controls[name], most, live) for name in group}
-                if math.prod(map(len, wider.values())) <= states:
-                    found = wider
-                    break
-    if math.prod(map(len, found.values())) > states:
+    least = {name: _stops(control, FEW, live) for name, control in controls.items()}
+    found = None
+    while math.prod(map(len, least.values())) <= states:
+        last, found = found, least
+        for count, group in itertools.product((MANY, MORE), groups):
+            tried = (
+                found | {name: _stops(controls[name], most, live) for name in group}
+                for most in range(count, FEW - 1, -1)
+            )
+            found = next(wider for wider in tried if math.prod(map(len, wider.values())) <= states)
+        if found != last:
+            yield found
+        states //= 2
+    if found is None:
         raise ValueError(f"more than {states} positions, however few stops the sliders keep: {', '.join(controls)}")
-    return found
 
 
 def _led(live: Live, position: dict) -> dict:
@@ -152,13 +165,6 @@ def _led(live: Live, position: dict) -> dict:
     with suppress(ValueError):
         live.set(**position)
     return {name: control.value for name, control in live.controls.items()}
-
-
-def _can_keep(live: Live, states: int, without: Container[str]) -> bool:
-    try:
-        return bool(stops(live, states, without=without))
-    except ValueError:
-        return False
 
 
 def inked(pixels: np.ndarray) -> np.ndarray:
@@ -203,18 +209,17 @@ def _stops(control: widgets.Widget, most: int, live: Live) -> list:
 def _described(name: str, control: widgets.Widget, options: list) -> dict:
     described = {"name": name, "label": control.description, "start": options.index(control.value)}
     if isinstance(control, widgets.Checkbox):
-        return {**described, "kind": "switch", "stops": ["off", "on"]}
-    kind = "choice" if hasattr(control, "options") else "slider"
-    texts = map(str, options) if kind == "choice" else (f"{value:.9g}" for value in options)
-    return {**described, "kind": kind, "stops": list(texts)}
+        return described | {"kind": "switch", "stops": ["off", "on"]}
+    if hasattr(control, "options"):
+        return described | {"kind": "choice", "stops": [str(option) for option in options]}
+    return described | {"kind": "slider", "stops": [f"{value:.9g}" for value in options]}
 
 
 def _atlas(tiles: list[bytes]) -> bytes:
-    pixels = np.frombuffer(b"".join(tiles), np.uint8).reshape(-1, TILE, TILE, 4)
-    rows = -(-len(pixels) // COLUMNS)
-    filled = np.full((rows * COLUMNS, TILE, TILE, 4), 255, np.uint8)
-    filled[: len(pixels)] = pixels
-    picture = filled.reshape(rows, COLUMNS, TILE, TILE, 4).swapaxes(1, 2).reshape(rows * TILE, -1, 4)
+    rows = -(-len(tiles) // COLUMNS)
+    paper = [b"\xff" * len(tiles[0])] * (rows * COLUMNS - len(tiles))
+    pixels = np.frombuffer(b"".join(tiles + paper), np.uint8).reshape(rows, COLUMNS, TILE, TILE, 4)
+    picture = pixels.swapaxes(1, 2).reshape(rows * TILE, -1, 4)
     file = io.BytesIO()
     with_palette(Image.fromarray(picture)).convert("RGB").save(file, "WEBP", lossless=True)
     return file.getvalue()

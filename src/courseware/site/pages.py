@@ -32,13 +32,15 @@ from pygments.formatters import HtmlFormatter
 
 from courseware.dependencies import needed_cells, tags
 from courseware.notebooks import FOLDED, NOTEBOOKS, read
-from courseware.site.frames import STATES, cut, frames, inked
+from courseware.site.frames import cut, frames, inked, packings
 from courseware.solutions import WORKED
 from courseware.solutions import solved as with_answers
 from posenc.lesson.live import Live
 
 ROOT = NOTEBOOKS.parent
 PAGE = Path(__file__).parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARTICLE = (PAGE / "article.md").read_text(encoding="utf-8")  # the text of the first page, a line for each figure
 LIMIT = 1_500_000  # bytes of a page, compressed
 FIRST_LIMIT = 600_000  # of the first page, which people are sent
 TEXT = 150_000  # of them that words, code and style may take
@@ -51,8 +53,6 @@ SENTENCE = re.compile(
     r" *[^\s.!?*](?:[^.!?\n]|\n(?![\n#|*-])|[.!?](?!\*?\)?(?:[\s*]|$)))*[.!?](?:\*?\))?(?=[\s*]|$)",
     re.MULTILINE,
 )
-
-
 WIDE = '<div class="wide" tabindex="0" role="group" aria-label="What scrolls where it is wider than the page">'
 
 
@@ -75,16 +75,20 @@ class Renderer(IPythonRenderer):
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         to = page_of(url)
-        if not re.match(r"[a-z]+:|#|\w+\.html(#|$)", to):  # a file of the repository
-            to = repository() and f"{repository()}/blob/HEAD/{to.removeprefix('../')}"
         return super().link(text, to, title) if to else text
+
+
+def page_of(url: str) -> str:
+    """Where a link of a notebook or of the README leads on the pages; empty where no repository is known that has it."""
+    if page := re.fullmatch(r"(?:\.\./|notebooks/)*(?:README\.md|start\.ipynb|(\w+)\.ipynb)(#.*)?", url):
+        return f"{page[1] or 'index'}.html{page[2] or ''}"
+    file = not re.match("[a-z]+:|#", url)
+    return repository() and f"{repository()}/blob/HEAD/{url.removeprefix('../')}" if file else url
 
 
 @functools.cache
 def repository() -> str:
-    """The address of the course's repository on the web, as GitHub's runners or git tell it; empty where none does."""
-    if "GITHUB_REPOSITORY" in os.environ:
-        return f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
+    """The address of the course's repository on the web, as git tells it; empty where it tells none."""
     asked = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
     try:
         told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
@@ -94,31 +98,6 @@ def repository() -> str:
     return f"https://{found[1]}/{found[2]}" if found else ""
 
 
-def links(name: str) -> list[tuple[str, str]]:
-    """Where the notebook of a page can be had, and tried: texts and addresses, none where no repository is known."""
-    if not repository():
-        return []
-    if name == "index.html":
-        return [("The repository of the course", repository())]
-    file = f"notebooks/{Path(name).stem}.ipynb"
-    found = [("Source", f"{repository()}/blob/HEAD/{file}"), ("Download", f"{repository()}/raw/HEAD/{file}")]
-    if github := re.fullmatch(r"https://github\.com/(.*)", repository()):
-        found.append(("Run on Binder", f"https://mybinder.org/v2/gh/{github[1]}/HEAD?urlpath=lab/tree/{file}"))
-    return found
-
-
-def published() -> str:
-    """The address at which GitHub publishes the pages, with a slash at its end; empty where that is not known."""
-    github = re.fullmatch(r"https://github\.com/(.*)/(.*)", repository())
-    return f"https://{github[1].lower()}.github.io/{github[2]}/" if github else ""
-
-
-def page_of(url: str) -> str:
-    """Where a link of a notebook or of the README leads on the pages."""
-    url = re.sub(r"^(?:(?:\.\./)?README\.md|(?:notebooks/)?start\.ipynb)(?=#|$)", "index.html", url)
-    return re.sub(r"^(?:\.\./)?(?:notebooks/)?(\w+)\.ipynb(?=#|$)", r"\1.html", url)
-
-
 def markdown(source: str) -> str:
     """HTML of a cell's Markdown; the pictures that it names are in it."""
     source = SENTENCE.sub(lambda sentence: "" if re.search(ASKS, sentence[0]) else sentence[0], source)
@@ -126,53 +105,51 @@ def markdown(source: str) -> str:
     return MarkdownWithMath(renderer=renderer).render(source)
 
 
-def figures(notebook: NotebookNode, numbers: Iterable[int]) -> Iterator[Live]:
-    """The figures that the cells with these numbers show, in the order of the chapter.
+def figures(notebook: NotebookNode, numbers: Iterable[int]) -> Iterator[tuple[str, Live]]:
+    """The figures that the cells with these numbers show, each behind the id of its cell, in the order of the chapter.
 
     The exercises are solved, and only the cells that the figures need are run, each once.
     """
-    solved = with_answers(notebook)
-    space = {"__name__": "__main__"}
-    for needed in sorted(needed_cells(solved.cells, numbers)):
-        cell = solved.cells[needed]
-        name = f"cell {cell.id}"
-        *body, last = ast.parse(cell.source).body
-        shown = needed in numbers
+    cells, space = with_answers(notebook).cells, {"__name__": "__main__"}
+    for needed in sorted(needed_cells(cells, numbers)):
+        name, code = cells[needed].id, ast.parse(cells[needed].source)
+        last = ast.Expression(code.body.pop().value) if needed in numbers else None
         with redirect_stdout(io.StringIO()):
-            exec(compile(ast.Module(body if shown else [*body, last], []), name, "exec"), space)
-            live = eval(compile(ast.Expression(last.value), name, "eval"), space) if shown else None
+            exec(compile(code, f"cell {name}", "exec"), space)
+            live = last and eval(compile(last, f"cell {name}", "eval"), space)
         if live:
-            yield live
+            yield name, live
 
 
-def drawn(notebook: NotebookNode, shown: dict[str, dict]) -> tuple[dict[str, dict], dict[str, dict]]:
-    """The frames of a chapter's figures that move, by the ids of their cells; called in a process of its own.
+def drawn(notebook: NotebookNode, shown: dict[str, tuple[str, dict]]) -> tuple[dict[str, dict], dict[str, dict]]:
+    """The frames of a chapter's figures that move; called in a process of its own.
+
+    Args:
+        notebook: the chapter.
+        shown: of the article's figures, by their ids there, the chapter's cells and what `frames` is told of each.
 
     Returns:
-        those of its page, all of them, and those of the article, which are in `shown` with what `frames` is told.
+        those of its page, all of them, by the ids of their cells; those of the article.
     """
     numbers = [number for number, cell in enumerate(notebook.cells) if moves(cell)]
-    lives, own, articles = {}, {}, {}
-    for number, live in zip(numbers, figures(notebook, numbers)):
-        cell = notebook.cells[number].id
-        lives[cell], own[cell] = live, frames(live)
-        if cell in shown:
-            articles[cell] = frames(live, **shown[cell])
+    own, articles, smaller = {}, {}, {}
+    for cell, live in figures(notebook, numbers):
+        smaller[cell] = packings(live)
+        own[cell] = next(smaller[cell])
+        articles |= {name: frames(live, **told) for name, (of, told) in shown.items() if of == cell}
+
+    def size(cell: str) -> float:
+        """Bytes on a compressed page: base64 is compressed to what it stands for."""
+        return (len(own[cell]["atlas"]) + len(own[cell]["places"])) * 3 / 4
+
     room = LIMIT - TEXT - sum(len(png) for png, _ in pictures(notebook.cells))
-    halved = dict.fromkeys(own, 0)  # how often the most positions of a figure were halved
-    while halved and sum(map(size, own.values())) > room:
-        cell = max(halved, key=lambda cell: size(own[cell]))
-        halved[cell] += 1
+    while smaller and sum(map(size, own)) > room:
+        cell = max(smaller, key=size)
         try:
-            own[cell] = frames(lives[cell], STATES >> halved[cell])
-        except ValueError:  # its sliders keep no fewer stops
-            del halved[cell]
+            own[cell] = next(smaller[cell])
+        except StopIteration:  # its sliders keep no fewer stops
+            del smaller[cell]
     return own, articles
-
-
-def size(figure: dict) -> float:
-    """Bytes that the frames of a figure take on a compressed page: base64 is compressed to what it stands for."""
-    return (len(figure["atlas"]) + len(figure["places"])) * 3 / 4
 
 
 def moves(cell: NotebookNode) -> bool:
@@ -210,29 +187,31 @@ def prepared(notebook: NotebookNode) -> NotebookNode:
     return made
 
 
-def page(notebook: NotebookNode, **resources: object) -> str:
+def page(notebook: NotebookNode, name: str, pages: dict[str, str], figures: dict[str, dict]) -> str:
     """The web page of a notebook.
 
     Args:
         notebook: with its stored outputs.
-        resources: what the template names beside it: name, title, pages, figures.
+        name: of the page, without .html.
+        pages: the titles of all pages, in order, by their names.
+        figures: the frames of its figures that move, by the ids of their cells.
     """
-    names = [each["name"] for each in resources["pages"]]
-    here = names.index(resources["name"]) if resources["name"] in names else None
-    picture = next(pictures(notebook.cells), None)
     texts = "".join(markdown(cell.source) for cell in notebook.cells if cell.cell_type == "markdown")
-    exporter = HTMLExporter(template_file=str(PAGE / "page.html.j2"))
-    exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-    for name, change in {"markdown2html": markdown, "folded": folded, "cut_at": cut_at}.items():
-        exporter.register_filter(name, change)
-    resources |= {
-        "course": course(),
+    exporter = HTMLExporter(
+        template_file=str(PAGE / "page.html.j2"),
+        filters={"markdown2html": markdown, "folded": folded, "cut_at": cut_at},
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
+    resources = {
+        "name": name,
+        "pages": pages,
+        "figures": figures,
+        "course": heading(README),
+        "title": heading(notebook.cells[0].source),
         "description": description(notebook),
-        "preview": picture and f"{published()}{Path(resources['name']).stem}.png",
-        "preview_alt": picture and picture[1],
-        "links": links(resources["name"]),
-        "before": resources["pages"][here - 1] if here else None,
-        "after": resources["pages"][here + 1] if here is not None and here + 1 < len(names) else None,
+        "preview": next(pictures(notebook.cells), None),
+        "repository": repository(),
         "sections": re.findall('<h2 id="(.*?)">(.*?)</h2>', texts),
         "style": style(),
         "script": (PAGE / "page.js").read_text(encoding="utf-8"),
@@ -249,22 +228,16 @@ def style() -> str:
     return "\n".join([light, dark, (PAGE / "page.css").read_text(encoding="utf-8")])
 
 
-def title(notebook: NotebookNode) -> str:
-    """The first heading."""
-    return re.search("^# (.*)$", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1]
-
-
-def course() -> str:
-    """What the course is called: the heading of its README."""
-    return (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+def heading(text: str) -> str:
+    """The title that a text begins with."""
+    return text.partition("\n")[0].removeprefix("# ")
 
 
 def description(notebook: NotebookNode) -> str:
     """What a search shows below the title: a chapter's subtitle and what it teaches, else the first paragraph."""
-    _, *paragraphs = notebook.cells[0].source.split("\n\n")
-    subtitle = re.search(r"^\*(.*)\*$", notebook.cells[0].source, re.MULTILINE)
-    able = re.search(r"^\*\*(You will be able to)\*\* (.*)$", notebook.cells[0].source, re.MULTILINE)
-    text = f"{subtitle[1]}. {able[1]} {able[2]}" if subtitle and able else (paragraphs or [""])[0]
+    opening = notebook.cells[0].source
+    found = re.search(r"^\*(.*)\*$(?s:.*)^\*\*(You will be able to)\*\* (.*)$", opening, re.MULTILINE)
+    text = "{}. {} {}".format(*found.groups()) if found else (opening.split("\n\n") + [""])[1]
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*`]", r"\1", text).split())
 
 
@@ -283,79 +256,71 @@ def cut_at(output: NotebookNode) -> int | None:
     return cut(inked(np.asarray(picture)))
 
 
-def article() -> str:
-    """The text of the first page, with a line for each figure."""
-    return (PAGE / "article.md").read_text(encoding="utf-8")
-
-
-def shown() -> dict[str, dict[str, dict]]:
-    """The figures of the article: by chapter and cell, what `frames` is told of each."""
-    found: dict[str, dict[str, dict]] = {}
-    for chapter, cell, told in re.findall(FIGURE, article(), re.MULTILINE):
-        pairs = (pair.split("=") for pair in told.split())
-        found.setdefault(chapter, {})[cell] = {name: ast.literal_eval(value) for name, value in pairs}
-    return found
-
-
-def here_called(chapter: str, cell: str) -> str:
-    """The id of a chapter's cell in the article: two chapters may give one name to two figures."""
-    return f"{chapter[:2]}-{cell}"
-
-
-def first_page(chapters: dict[str, NotebookNode], start: Iterable[NotebookNode] = ()) -> NotebookNode:
+def first_page(chapters: dict[str, NotebookNode]) -> tuple[NotebookNode, dict[str, dict[str, tuple[str, dict]]]]:
     """The article with its figures from the chapters, by name, and below it the README.
 
     Last stands what the start page has and the README has not: what people search for, and where it is.
+
+    Returns:
+        the page, as a notebook; of each chapter, by their ids on the page, the cells whose figures it shows and what
+        `frames` is told of each.
     """
-    text, cells, end = article(), [], 0
-    for figure in re.finditer(FIGURE, text, re.MULTILINE):
-        cells.append(v4.new_markdown_cell(text[end : figure.start()]))
+    shown: dict[str, dict] = {name: {} for name in chapters}
+    cells, end = [], 0
+    for figure in re.finditer(FIGURE, ARTICLE, re.MULTILINE):
+        chapter, name, told = figure.groups(default="")
+        cells.append(v4.new_markdown_cell(ARTICLE[end : figure.start()]))
         end = figure.end()
-        if figure[1] in chapters:
-            (cell,) = (copy.deepcopy(cell) for cell in chapters[figure[1]].cells if cell.id == figure[2])
-            cell.id, cell.source = here_called(figure[1], cell.id), ""
+        if chapter in chapters:
+            (cell,) = (copy.deepcopy(cell) for cell in chapters[chapter].cells if cell.id == name)
+            cell.id, cell.source = f"{chapter[:2]}-{name}", ""  # two chapters may give one name to two figures
             cell.metadata.beside = True  # its picture without scripts is a file of its own
             cells.append(cell)
-    cells.append(v4.new_markdown_cell(text[end:]))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    readme = re.sub(r"^!\[.*\]\(.*\)\n\n", "", readme, flags=re.MULTILINE)  # the article's first figure
-    search = [copy.deepcopy(cell) for notebook in start for cell in notebook.cells if cell.id == "search"]
-    return v4.new_notebook(cells=[*cells, v4.new_markdown_cell(f"#{readme}"), *search])
+            pairs = (pair.split("=") for pair in told.split())
+            shown[chapter][cell.id] = name, {control: ast.literal_eval(value) for control, value in pairs}
+    cells.append(v4.new_markdown_cell(ARTICLE[end:]))
+    readme = re.sub(r"^!\[.*\]\(.*\)\n\n", "", README, flags=re.MULTILINE)  # the article's first figure
+    start = chapters["start"].cells if "start" in chapters else []
+    search = [copy.deepcopy(cell) for cell in start if cell.id == "search"]
+    return v4.new_notebook(cells=[*cells, v4.new_markdown_cell(f"#{readme}"), *search]), shown
+
+
+def write(to: Path, name: str, notebook: NotebookNode, pages: dict[str, str], figures: dict[str, dict]) -> bool:
+    """Write a page and the pictures that it names into a folder, and print its size. Whether that is within limits."""
+    text = page(notebook, name, pages, figures).encode()
+    (to / f"{name}.html").write_bytes(text)
+    beside = {cell.id: [cell] for cell in notebook.cells if cell.metadata.get("beside")}
+    for file, cells in {name: notebook.cells, **beside}.items():
+        for png, _ in itertools.islice(pictures(cells), 1):
+            (to / f"{file}.png").write_bytes(png)
+    compressed, limit = len(gzip.compress(text)), FIRST_LIMIT if name == "index" else LIMIT
+    count = sum(len(figure["says"]) for figure in figures.values())
+    sizes = f"{len(text) / 1e6:6.2f} MB, {compressed / 1e6:.2f} compressed"
+    print(f"{name + '.html':32}{sizes} {count:6} pictures in {len(figures)} figures", flush=True)
+    if compressed > limit:
+        print(f"{name}.html: more than {limit / 1e6:g} MB. Let its figures declare fewer stops.", file=sys.stderr)
+    return compressed <= limit
 
 
 def main(folder: Path = NOTEBOOKS, to: Path = ROOT / "site") -> int:
     """Make a page of each notebook of the folder, and the first page of the article. Returns the exit status."""
     chapters = {path.stem: read(path) for path in sorted(folder.glob("*.ipynb"))}
-    start = [chapters.pop("start")] if "start" in chapters else []
-    notebooks = {"index": first_page(chapters, start)} | chapters
-    pages = [{"name": f"{stem}.html", "title": title(notebook)} for stem, notebook in notebooks.items()]
+    first, shown = first_page(chapters)
+    chapters.pop("start", None)
+    notebooks = {"index": first} | chapters
+    pages = {name: heading(notebook.cells[0].source) for name, notebook in notebooks.items()}
+    figures: dict[str, dict] = {name: {} for name in notebooks}
     to.mkdir(exist_ok=True)
-    figures: dict[str, dict] = {stem: {} for stem in notebooks}
-    wanted, large = shown(), []
+    fit = True
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        moving = [stem for stem, chapter in chapters.items() if any(map(moves, chapter.cells))]
-        found = pool.map(drawn, map(chapters.get, moving), [wanted.get(stem, {}) for stem in moving])
-        for here in [*pages[1:], pages[0]]:
-            stem = Path(here["name"]).stem
-            notebook = notebooks[stem]
-            if stem in moving:
-                figures[stem], articles = next(found)
-                figures["index"] |= {here_called(stem, cell): made for cell, made in articles.items()}
-            text = page(notebook, **here, pages=pages, figures=figures[stem]).encode()
-            (to / here["name"]).write_bytes(text)
-            beside = [(cell.id, cell) for cell in notebook.cells if cell.metadata.get("beside")]
-            for name, *cells in [(stem, *notebook.cells), *beside]:
-                for png, _ in itertools.islice(pictures(cells), 1):
-                    (to / f"{name}.png").write_bytes(png)
-            compressed = len(gzip.compress(text))
-            count = sum(len(figure["says"]) for figure in figures[stem].values())
-            sizes = f"{len(text) / 1e6:6.2f} MB, {compressed / 1e6:.2f} compressed"
-            print(f"{here['name']:32}{sizes} {count:6} pictures in {len(figures[stem])} figures", flush=True)
-            large += [here["name"]] * (compressed > (FIRST_LIMIT if stem == "index" else LIMIT))
-    if large:
-        limits = f"{FIRST_LIMIT / 1e6:g} MB of the first page or {LIMIT / 1e6:g} of another, compressed"
-        print(f"More than {limits}: {', '.join(large)}. Let its figures declare fewer stops.", file=sys.stderr)
-    return 1 if large else 0
+        moving = [name for name, chapter in chapters.items() if any(map(moves, chapter.cells))]
+        found = {name: pool.submit(drawn, chapters[name], shown[name]) for name in moving}
+        for name in [*chapters, "index"]:
+            if name in found:
+                figures[name], beside = found[name].result()
+                figures["index"] |= beside
+            fit &= write(to, name, notebooks[name], pages, figures[name])
+    return 0 if fit else 1
 
 
 if __name__ == "__main__":

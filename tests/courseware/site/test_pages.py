@@ -1,9 +1,12 @@
 """The web pages: what they are made of, and in a browser without network what they show when a control moves."""
 
 import base64
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +27,7 @@ from courseware.notebooks import FOLDED
 from courseware.site import frames, pages
 from posenc.lesson.controls import choice, slider, text
 from posenc.lesson.guesses import RUN, Guess, _Comparison
-from posenc.lesson.live import Live, canvas, still
+from posenc.lesson.live import Live, canvas
 
 WHOLE = ("index", "claims", "01")  # pages that are tried without ALL=1
 MADE = ("start", "claims", "01", "04")  # notebooks that are made pages of without ALL=1; 04's figures stand still
@@ -49,44 +52,38 @@ def unknown(monkeypatch):
     monkeypatch.setattr(pages, "repository", lambda: "")
 
 
-@pytest.fixture
-def known(monkeypatch) -> str:
-    """The repository is known."""
-    address = "https://github.com/Who/course"
-    monkeypatch.setattr(pages, "repository", lambda: address)
-    return address
-
-
 def a_notebook(*cells):
     return v4.new_notebook(cells=[v4.new_markdown_cell("# A title\n\n## First\n\n## Second"), *cells])
 
 
-def a_page(*cells, **more):
-    told = {"name": "a.html", "title": "A title", "pages": [], "figures": {}} | more
-    return pages.page(a_notebook(*cells), **told)
+def a_page(*cells, name="a", **more):
+    return pages.page(a_notebook(*cells), name, **{"pages": {}, "figures": {}} | more)
 
 
-def picture_cell(live, **more):
+def picture_cell(live, source="live", **more):
     data, metadata = live._repr_mimebundle_()
     data = {kind: data[kind] for kind in ("image/png", "text/plain")}
     outputs = [v4.new_output("execute_result", data=data, metadata=metadata)]
-    return v4.new_code_cell("live", outputs=outputs, **more)
+    return v4.new_code_cell(source, outputs=outputs, **more)
+
+
+def drawing_cell():
+    return picture_cell(example(), "from pictures import example\nexample()", id="one")
 
 
 def figure_page(live, *cells, states=100, **more):
     return a_page(picture_cell(live, id="abc"), *cells, figures={"abc": frames.frames(live, states)}, **more)
 
 
-def two_panels(*, moving=True):
-    """Two panels beside each other, a line in each; that of the left one moves."""
+def two_panels(**controls):
+    """Two panels beside each other, a line in each; that of the left one follows x, if there is such a control."""
     figure = canvas(8, 3)
     left, right = figure.subplots(1, 2)
     (line,) = left.plot([0, 1], [0, 1])
     right.plot([0, 1], [1, 0])
-    if not moving:
-        return still(figure, alt="Two lines.")
-    moves = {"moving": {"line": line}, "controls": {"x": slider("x", 0, 4, value=1)}}
-    return Live(figure, lambda x: line.set_ydata([x / 4, 1]), **moves, alt="Two lines.")
+    return Live(
+        figure, lambda x=1: line.set_ydata([x / 4, 1]), moving={"line": line}, controls=controls, alt="Two lines."
+    )
 
 
 FOLDS = [
@@ -110,15 +107,15 @@ LINKS = {
     "start.ipynb": "index.html",
     "#1-Count": "#1-Count",
     "https://example.org/a.ipynb": "https://example.org/a.ipynb",
+    "../TEACHING.md": "",
 }
 
 
 def test_markdown_needs_no_script_and_links_lead_to_pages():
     assert {url: pages.page_of(url) for url in LINKS} == LINKS
-    html = pages.markdown("# 1 Sines & *more*\n\nFor $a^2$ see [there](x.ipynb).\n\n$$\\omega_i$$")
+    html = pages.markdown("# 1 Sines & *more*\n\nFor $a^2$ see [there](x.ipynb), [it](a.md).\n\n$$\\omega_i$$")
     assert '<h1 id="1-Sines-&amp;-more">1 Sines &amp; <em>more</em></h1>' in html
-    assert '<a href="x.html">' in html
-    assert pages.markdown("[it](TEACHING.md), [there](https://example.org/a.md)").count("<a ") == 1
+    assert re.findall("<a .*?>", html) == ['<a href="x.html">']
     assert html.count("<math") == 2 and "$" not in html and "<msup>" in html
     assert 'src="data:image/png;base64,' in pages.markdown("![A picture.](README.png)")
 
@@ -146,16 +143,6 @@ def test_a_page_asks_for_nothing_that_it_cannot_do(source, left):
     assert pages.markdown(source).split() == f"<p>{left}</p>".split()
 
 
-def test_a_page_has_its_sections_and_its_solutions_folded():
-    solution = "### Solution\n\n<details>\n<summary>Show</summary>\n\n```python\nturn\n```\n\n</details>"
-    html = a_page(v4.new_markdown_cell(solution, id="abc"), v4.new_code_cell("2 < 3", id="def"))
-    assert html.startswith("<!DOCTYPE html>") and f"<title>A title – {pages.course()}</title>" in html
-    assert re.findall('<li><a href="(.*?)">', html) == ["#First", "#Second"]
-    folded = re.search("<details>\\s*<summary>Show</summary>(.*?)</details>", html, re.DOTALL)[1]
-    assert "turn" in folded and "<pre>" in folded
-    assert 'id="cell-id=def"' not in folded and 'id="cell-id=def"' in html
-
-
 def test_a_figure_is_made_by_the_cells_that_it_needs_each_run_once():
     shown = "Live(canvas(), print, moving={}, controls={}, alt=' '.join(failing_twin([*runs, 'a', 'b'])))"
     checks = 'check("failing_twin", failing_twin)\nfailing_twin = use("failing_twin", failing_twin)'
@@ -167,10 +154,11 @@ def test_a_figure_is_made_by_the_cells_that_it_needs_each_run_once():
         v4.new_code_cell("runs.append('c')"),
         v4.new_code_cell("def failing_twin(tokens):\n    raise NotImplementedError", metadata=exercise),
         v4.new_code_cell(checks, metadata={"tags": ["check"]}),
-        v4.new_code_cell(shown),
-        v4.new_code_cell(f"again = {shown}\nagain"),
+        v4.new_code_cell(shown, id="one"),
+        v4.new_code_cell(f"again = {shown}\nagain", id="two"),
     ]
-    assert [live.alt for live in pages.figures(v4.new_notebook(cells=cells), [6, 7])] == ["a c b", "a c b"]
+    made = pages.figures(v4.new_notebook(cells=cells), [6, 7])
+    assert [(cell, live.alt) for cell, live in made] == [("one", "a c b"), ("two", "a c b")]
 
 
 def test_code_is_folded_where_it_is_long_or_machinery_or_makes_a_figure():
@@ -179,7 +167,7 @@ def test_code_is_folded_where_it_is_long_or_machinery_or_makes_a_figure():
         return v4.new_code_cell(source, outputs=outputs, metadata={"tags": list(tags), **metadata})
 
     stub = cell("def a():\n    raise NotImplementedError", tags=["exercise"], output=False)
-    moving, quiet = picture_cell(example()), picture_cell(still(canvas(), alt="A blank."))
+    moving, quiet = picture_cell(example()), picture_cell(two_panels())
     asked, answered = guess_cells("Which?", ["a", "b"], "a", since={})
     machinery = [cell("a = 1", output=False), cell("a", jupyter={"source_hidden": True}), cell("a = 1\n" * 20)]
     assert all(map(pages.folded, [*machinery, moving, quiet, asked]))
@@ -192,8 +180,14 @@ def test_code_is_folded_where_it_is_long_or_machinery_or_makes_a_figure():
 
 
 @pytest.mark.parametrize("more", [[], [v4.new_markdown_cell("## All claims")]])
-def test_the_laboratory_and_the_solutions_are_folded(more):
-    html = a_page(*FOLDS, *more)
+def test_a_page_has_sections_and_folds_the_laboratory_and_the_solutions(more):
+    solution = v4.new_markdown_cell("<details>\n<summary>Show</summary>\n\n```python\nturn\n```\n\n</details>")
+    html = a_page(solution, v4.new_code_cell("2 < 3", id="def"), *FOLDS, *more)
+    assert html.startswith("<!DOCTYPE html>") and f"<title>A title – {pages.heading(pages.README)}</title>" in html
+    sections = re.findall('<li><a href="#(.*?)">', html)
+    assert sections[:3] == ["First", "Second", "Laboratory-A-·-Dots"] and "Laboratory-B-·-Lines" in sections
+    (shown,) = re.findall("<details>\\s*<summary>Show</summary>(.*?)</details>", html, re.DOTALL)
+    assert "turn" in shown and "<pre>" in shown and "cell-id" not in shown
     found = re.findall('<details class="section">(.*?)</details>', html, re.DOTALL)
     a, b, solutions = (re.sub(r"<[^>]*>|\s+", " ", part).split() for part in found)
     assert a == "Laboratory A · Dots More. Exercise 1.1".split()
@@ -201,78 +195,79 @@ def test_the_laboratory_and_the_solutions_are_folded(more):
     assert solutions == "Worked solutions Solution 1.1".split()
     assert html.count("<details") == html.count("</details>")
     assert re.search('<summary>\\s*<h2 id="Laboratory-A-·-Dots">', found[0])
-    assert "Laboratory-B-·-Lines" in re.findall('<li><a href="#(.*?)">', html)
-
-
-ARTICLE = '# RoPE\n\nDrag.\n\n[figure](04_b.ipynb#cell-id=two "n=4 lock=True")\n\nSo.'
 
 
 def test_the_first_page_is_the_article_with_figures_of_the_chapters(monkeypatch):
-    monkeypatch.setattr(pages, "article", lambda: ARTICLE)
-    assert pages.shown() == {"04_b": {"two": {"n": 4, "lock": True}}}
-    chapters = {"03_a": a_notebook(), "04_b": a_notebook(picture_cell(example(), id="two"))}
-    before, figure, after, readme = pages.first_page(chapters).cells
+    article = '# RoPE\n\nDrag.\n\n[figure](04_b.ipynb#cell-id=two "n=4 lock=True")\n\nSo.'
+    monkeypatch.setattr(pages, "ARTICLE", article)
+    table = v4.new_markdown_cell("## What you search for", id="search")
+    chapters = {"03_a": a_notebook(), "04_b": a_notebook(picture_cell(example(), id="two")), "start": a_notebook(table)}
+    first, shown = pages.first_page(chapters)
+    assert shown == {"03_a": {}, "04_b": {"04-two": ("two", {"n": 4, "lock": True})}, "start": {}}
+    before, figure, after, readme, search = first.cells
     assert (before.source.strip(), after.source.strip()) == ("# RoPE\n\nDrag.", "So.")
     assert figure.id == "04-two" and not figure.source and pages.moves(figure)
     assert readme.source.startswith("## ") and "make lab" in readme.source and "![" not in readme.source
+    assert search == table
     assert "Code</summary>" not in a_page(before, figure)
 
 
 def test_the_article_shows_what_chapters_have_and_says_what_they_measured():
     chapters = {path.stem: notebooks.read(path) for path in notebooks.chapters()}
-    wanted = [(chapter, cell) for chapter, cells in pages.shown().items() for cell in cells]
-    assert len(wanted) == 8
-    for chapter, cell in wanted:
-        assert any(cell == each.id and pages.moves(each) for each in chapters[chapter].cells), cell
+    figures = [cell for cell in pages.first_page(chapters)[0].cells if cell.metadata.get("beside")]
+    assert len(figures) == 8 and all(map(pages.moves, figures))
     claims = [stored.claim for chapter in chapters.values() for stored in index.stored(chapter)]
-    text = re.sub(pages.FIGURE, "", pages.article(), flags=re.MULTILINE)
+    text = re.sub(pages.FIGURE, "", pages.ARTICLE, flags=re.MULTILINE)
     assert index.missing(text, claims) == []
     assert index.missing("It moves by 123.456.", claims) == ["123.456"]
 
 
-def test_a_page_says_where_its_notebook_is(known):
-    html = a_page(name="04_b.html")
-    assert f'<a href="{known}/blob/HEAD/notebooks/04_b.ipynb">Source</a>' in html
-    assert f'<a href="{known}/raw/HEAD/notebooks/04_b.ipynb">Download</a>' in html
-    assert "mybinder.org/v2/gh/Who/course/HEAD?urlpath=lab/tree/notebooks/04_b.ipynb" in html
-    assert f'<a href="{known}/blob/HEAD/TEACHING.md">' in pages.markdown("[it](TEACHING.md)")
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        ("https://a:b@github.com/Who/course.git", "https://github.com/Who/course"),
-        ("git@git.example.org:who/course.git", "https://git.example.org/who/course"),
-        ("ssh://git@example.org/who/course", "https://example.org/who/course"),
-        ("/srv/course.git", ""),
-        ("", ""),
-    ],
-)
-def test_git_tells_where_the_repository_is(told, expected, monkeypatch):
-    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
-    monkeypatch.setattr(pages.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=f"{told}\n"))
-    assert REPOSITORY.__wrapped__() == expected
-    monkeypatch.setenv("GITHUB_REPOSITORY", "Who/course")
-    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example.org")
-    assert REPOSITORY.__wrapped__() == "https://github.example.org/Who/course"
-
-
-def test_a_page_says_what_it_is_about_and_shows_its_first_picture(known):
+def test_a_page_says_where_its_notebook_is_and_what_it_is_about(monkeypatch):
     opening = "# 4 · It\n*Words, searched*\n\nA scene.\n\n**You will be able to** turn [it](a.ipynb) *well*."
-    cells = [v4.new_markdown_cell(opening), picture_cell(example())]
-    html = pages.page(v4.new_notebook(cells=cells), name="04_b.html", title="4 · It", pages=[], figures={})
-    said = re.findall('<meta content="(.*?)" (?:name|property)="(.*?)"/>', html)
-    said = {name: words for words, name in said}
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell(opening), picture_cell(example())])
+    at_home, elsewhere = "https://github.com/Who/course", "https://example.org/course"
+    linked, meta = {}, {}
+    for address in (at_home, elsewhere, ""):
+        monkeypatch.setattr(pages, "repository", lambda: address)
+        html = pages.page(notebook, "04_b", {}, {})
+        linked[address] = re.findall('<a href="(http.*?)">(.*?)</a>', html)
+        meta[address] = {
+            name: words for words, name in re.findall('<meta content="(.*?)" (?:name|property)="(.*?)"/>', html)
+        }
+    file = "notebooks/04_b.ipynb"
+    assert linked[elsewhere] == [
+        (f"{elsewhere}/blob/HEAD/{file}", "Source"),
+        (f"{elsewhere}/raw/HEAD/{file}", "Download"),
+    ]
+    binder = f"https://mybinder.org/v2/gh/Who/course/HEAD?urlpath=lab/tree/{file}"
+    assert linked[at_home][2:] == [(binder, "Run on Binder")] and linked[""] == []
+    said = meta[at_home]
     assert said["description"] == "Words, searched. You will be able to turn it well."
-    assert said["og:title"] == "4 · It" and said["og:site_name"] == pages.course()
+    assert said["og:title"] == "4 · It" and said["og:site_name"] == pages.heading(pages.README)
     assert said["og:image"] == "https://who.github.io/course/04_b.png" and said["og:image:alt"]
-    scene = v4.new_notebook(cells=[v4.new_markdown_cell("# It\n\nA `scene`.")])
-    assert pages.description(scene) == "A scene."
+    assert meta[""]["og:image"] == meta[elsewhere]["og:image"] == "04_b.png"
+    assert pages.description(v4.new_notebook(cells=[v4.new_markdown_cell("# It\n\nA `scene`.")])) == "A scene."
+
+    monkeypatch.setattr(pages, "repository", lambda: at_home)
+    assert f'<a href="{at_home}">The repository of the course</a>' in pages.page(notebook, "index", {}, {})
+    assert f'<a href="{at_home}/blob/HEAD/TEACHING.md">' in pages.markdown("[it](TEACHING.md)")
+
+
+def test_git_tells_where_the_repository_is(monkeypatch):
+    for told, expected in {
+        "https://a:b@github.com/Who/course.git": "https://github.com/Who/course",
+        "git@git.example.org:who/course.git": "https://git.example.org/who/course",
+        "ssh://git@example.org/who/course": "https://example.org/who/course",
+        "/srv/course.git": "",
+        "": "",
+    }.items():
+        monkeypatch.setattr(pages.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=f"{told}\n"))
+        assert REPOSITORY.__wrapped__() == expected
 
 
 def test_a_page_leads_on_and_back_and_a_text_box_stays_in_the_notebook():
-    three = [{"name": f"{name}.html", "title": name} for name in "abc"]
-    leads = [re.findall('href="(.).html" rel="(.*?)"', a_page(**here, pages=three)) for here in three]
+    titles = dict(zip("abc", "ABC"))
+    leads = [re.findall('href="(.).html" rel="(.*?)"', a_page(name=name, pages=titles)) for name in titles]
     assert leads == [[("b", "next")], [("a", "prev"), ("c", "next")], [("b", "prev")]]
     html = figure_page(example(words=text("your words")))
     assert "The notebook also has a line to type in: your words." in html
@@ -281,45 +276,40 @@ def test_a_page_leads_on_and_back_and_a_text_box_stays_in_the_notebook():
 
 
 def test_each_notebook_becomes_a_page_and_one_over_the_limit_fails(tmp_path, monkeypatch, capsys):
+    """Chapters may give one name to two cells, which have nothing to do with each other."""
+    monkeypatch.setattr(pages, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(frames, "STATES", 24)
+    monkeypatch.setattr(pages, "FIRST_LIMIT", 1000)
     table = v4.new_markdown_cell("## What you search for\n[it](01_a.ipynb)", id="search")
-    for name, notebook in {"start": a_notebook(table), "01_a": a_notebook()}.items():
-        (tmp_path / f"{name}.ipynb").write_text(notebooks.text(notebook))
-    assert pages.main(tmp_path, tmp_path / "site") == 0
-    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == ["01_a.html", "index.html"]
+    for name, cell in {"start": table, "01_a": drawing_cell(), "02_b": v4.new_code_cell("1", id="one")}.items():
+        (tmp_path / f"{name}.ipynb").write_text(notebooks.text(a_notebook(cell)))
+    assert pages.main(tmp_path, tmp_path / "site") == 1
+    made = ["01_a.html", "01_a.png", "02_b.html", "index.html"]
+    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == made
     first = (tmp_path / "site" / "index.html").read_text()
     places = [*map(first.rindex, ["Three paths", "What you search for", 'href="01_a.html"'])]
     assert places == sorted(places), "the start page's table is on the first page"
-    printed = capsys.readouterr().out
-    assert re.search(r"01_a.html +0\.0\d MB, 0\.0\d compressed +0 pictures in 0 figures", printed)
-    for limit, large in {"LIMIT": "01_a.html", "FIRST_LIMIT": "01_a.html, index.html"}.items():
-        monkeypatch.setattr(pages, limit, 1000)
-        assert pages.main(tmp_path, tmp_path / "site") == 1
-        assert f"compressed: {large}. Let" in capsys.readouterr().err
-
-
-DRAWS = "from pictures import example\nexample()"
+    sizes = r"^(\w+).html +0\.0\d MB, 0\.0\d compressed +(\d+) pictures in (\d)"
+    printed, large = capsys.readouterr()
+    found = re.findall(sizes, printed, re.MULTILINE)
+    assert found == [("01_a", "24", "1"), ("02_b", "0", "0"), ("index", "0", "0")]
+    assert large.startswith("index.html: more than 0.001 MB")
+    monkeypatch.setattr(pages, "FIRST_LIMIT", 10**6)
+    monkeypatch.setattr(pages, "LIMIT", 1000)
+    assert pages.main(tmp_path, tmp_path / "site") == 1
+    assert re.findall("^(.*).html: more", capsys.readouterr().err, re.MULTILINE) == ["01_a", "02_b"]
 
 
 @pytest.mark.slow
 def test_where_a_page_has_no_room_its_largest_figure_keeps_fewer_stops(monkeypatch):
-    cell = v4.new_code_cell(DRAWS, outputs=picture_cell(example()).outputs, id="one")
-    for module in (pages, frames):
-        monkeypatch.setattr(module, "STATES", 100)
-    whole, article = pages.drawn(a_notebook(cell), {"one": {"hold": False, "x": [0, 5]}})
-    assert len(article["one"]["says"]) == 2 * len(article["one"]["controls"][1]["stops"])
+    notebook = a_notebook(drawing_cell())
+    monkeypatch.setattr(frames, "STATES", 100)
+    whole, article = pages.drawn(notebook, {"1": ("one", {"hold": False, "x": [0, 5]}), "2": ("two", {})})
+    (shown,) = article.values()
+    assert len(shown["says"]) == 2 * len(shown["controls"][1]["stops"])
     monkeypatch.setattr(pages, "LIMIT", pages.TEXT)
-    fewer, _ = pages.drawn(a_notebook(cell), {})
+    fewer, _ = pages.drawn(notebook, {})
     assert len(fewer["one"]["says"]) < len(whole["one"]["says"]) / 2
-
-
-@pytest.mark.slow
-def test_a_figure_stays_in_its_chapter(tmp_path, capsys):
-    """Chapters may give one name to two cells, which have nothing to do with each other."""
-    figure = v4.new_code_cell(DRAWS, outputs=picture_cell(example()).outputs, id="one")
-    for name, cell in {"01_a": figure, "02_b": v4.new_code_cell("1", id="one")}.items():
-        (tmp_path / f"{name}.ipynb").write_text(notebooks.text(a_notebook(cell)))
-    assert pages.main(tmp_path, tmp_path / "site") == 0
-    assert re.search(r"1_a.html .* [1-9]\d* pictures in 1 .*\n.*2_b.html .* 0 pictures in 0 ", capsys.readouterr().out)
 
 
 # ----------------------------------------------------------- in the browser
@@ -335,18 +325,21 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def opened(browser, tmp_path) -> Iterator[Callable[..., Page]]:
     """Opens a page, given its HTML, without network."""
-    context = []
+    with ExitStack() as stack:
 
-    def open_it(html: str, **more: object) -> Page:
-        (tmp_path / "a.html").write_text(html)
-        context.append(browser.new_context(offline=True, **more))
-        page = context[-1].new_page()
-        page.goto((tmp_path / "a.html").as_uri())
-        return page
+        def open_it(html: str, **more: object) -> Page:
+            (tmp_path / "a.html").write_text(html)
+            page = stack.enter_context(browser.new_context(offline=True, **more)).new_page()
+            page.goto((tmp_path / "a.html").as_uri())
+            return page
 
-    yield open_it
-    for each in context:
-        each.close()
+        yield open_it
+
+
+def started(page: Page) -> Page:
+    """The page once its figures can be moved."""
+    page.wait_for_function("!document.querySelector('.live canvas[hidden]')")
+    return page
 
 
 def seen(figure: Locator) -> bytes:
@@ -359,6 +352,11 @@ def stands(figure: Locator) -> list[int]:
     """The stop of each control."""
     boxes = figure.locator(".control")
     return boxes.evaluate_all("boxes => boxes.map(box => chosen([...box.querySelectorAll('input')]))")
+
+
+def said(figure: Locator) -> str:
+    """What a figure says to those who cannot see it."""
+    return figure.locator(".says[role=status]").text_content()
 
 
 def guess_cells(question, options, *measured, several=False, since):
@@ -419,49 +417,51 @@ def test_a_link_into_a_folded_section_unfolds_it(opened):
 
 @in_browser
 def test_on_a_phone_the_heading_and_whole_pictures_are_in_view(opened):
-    live = two_panels()
-    still_one = picture_cell(two_panels(moving=False))
-    here = {"name": "a.html", "title": "A title"}
-    page = opened(figure_page(live, still_one, pages=[here]), viewport={"width": 390, "height": 844})
+    live = two_panels(x=slider("x", 0, 4, value=1))
+    html = figure_page(live, picture_cell(two_panels()), pages={"a": "A title"})
+    page = opened(html, viewport={"width": 390, "height": 844})
     page.locator(".narrow").nth(1).wait_for()
     assert page.locator("h1").bounding_box()["y"] < 120
     assert not page.locator("header li").first.is_visible()
-    figure = page.locator(".live")
-    pictures = page.get_by_role("img").all()
+    figure, pictures = page.locator(".live"), page.get_by_role("img").all()
     assert len(pictures) == 2, "each once"
     for picture in pictures:
-        box, size = picture.bounding_box(), picture.evaluate("canvas => [canvas.width, canvas.height]")
+        box, width = picture.bounding_box(), picture.evaluate("canvas => canvas.width")
         assert 0 <= box["x"] and box["x"] + box["width"] <= 390
-        assert size[0] < 0.6 * live.figure.canvas.get_width_height()[0], "its right half is below the left"
+        assert width < 0.6 * live.figure.canvas.get_width_height()[0], "its right half is below the left"
     figure.evaluate("figure => figure.scrollIntoView()")
-    box, slider = pictures[0].bounding_box(), figure.get_by_role("slider")
-    assert slider.bounding_box()["y"] > box["y"] + box["height"]
-    assert slider.bounding_box()["height"] >= 44
-    before = figure.locator(".narrow").evaluate("canvas => canvas.toDataURL()")
-    slider.press("End")
-    assert figure.locator(".narrow").evaluate("canvas => canvas.toDataURL()") != before
+    handle = figure.get_by_role("slider")
+    box, picture = handle.bounding_box(), pictures[0].bounding_box()
+    assert box["y"] > picture["y"] + picture["height"] and box["height"] >= 44
+    drawn = "document.querySelector('.narrow').toDataURL()"
+    before = page.evaluate(drawn)
+    handle.press("End")
+    assert page.evaluate(drawn) != before
     page.set_viewport_size({"width": 1000, "height": 800})
     assert not page.locator(".narrow").first.is_visible() and figure.locator("canvas").first.is_visible()
 
 
 @in_browser
-def test_where_a_figure_stands_is_in_the_address(opened):
-    page = opened(figure_page(example(mode=choice("mode", ["one", "two"]))))
+def test_a_lock_holds_on_the_page_too_and_the_address_says_where_a_figure_stands(opened):
+    page = started(opened(figure_page(example(held=True, mode=choice("mode", ["one", "two"])), states=400)))
     figure = page.locator(".live")
-    figure.locator("canvas").first.wait_for()
-    at_first = stands(figure)
-    figure.get_by_role("slider").first.press("End")
-    figure.get_by_role("checkbox").press("Space")
-    figure.get_by_role("radio").last.press("Space")
-    assert re.search(r"#cell-id=abc&x=\S+&y=\S+&hold=on&mode=two$", page.url)
-    stood, address = stands(figure), page.url
-    assert stood[2:] == [1, 1] and stood[0] > at_first[0]
-    nowhere = re.sub("&x=[^&]*", "&x=nowhere", address)
-    for url, expected in {address: stood, nowhere: [at_first[0], *stood[1:]]}.items():
+    x, y = figure.get_by_role("slider").all()
+    for control, key, expected in [
+        (x, "End", [7, 9, 1, 0]),
+        (y, "Home", [0, 2, 1, 0]),
+        (figure.get_by_role("checkbox"), "Space", [0, 2, 0, 0]),
+        (x, "End", [9, 2, 0, 0]),
+        (figure.get_by_role("radio").last, "Space", [9, 2, 0, 1]),
+    ]:
+        control.press(key)
+        assert stands(figure) == expected
+    assert said(figure) == "at 9, 2"
+    address = page.url
+    assert address.endswith("#cell-id=abc&x=9&y=2&hold=off&mode=two")
+    for url, expected in {address: [9, 2, 0, 1], address.replace("x=9", "x=nowhere"): [0, 2, 0, 1]}.items():
         page.goto("about:blank")
         page.goto(url)
-        figure.locator("canvas").first.wait_for()
-        assert stands(figure) == expected
+        assert stands(started(page).locator(".live")) == expected
 
 
 @in_browser
@@ -478,23 +478,6 @@ def test_the_section_in_view_is_named_and_solutions_are_not_printed(opened):
     assert page.get_by_text("Solution 1.1").is_visible()
     page.emulate_media(media="print")
     assert not page.get_by_text("Solution 1.1").is_visible() and not page.locator("header").is_visible()
-
-
-@in_browser
-def test_a_lock_holds_on_the_page_too(opened):
-    page = opened(figure_page(example(held=True), states=200))
-    figure = page.locator(".live")
-    figure.locator("canvas").first.wait_for()
-    x, y = figure.get_by_role("slider").all()
-    for press, expected in [
-        (lambda: x.press("End"), [7, 9]),
-        (lambda: y.press("Home"), [0, 2]),
-        (lambda: figure.get_by_role("checkbox").press("Space"), [0, 2]),
-        (lambda: x.press("End"), [9, 2]),
-    ]:
-        press()
-        assert stands(figure)[:2] == expected
-    assert figure.locator(".says[role=status]").text_content() == "at 9, 2"
 
 
 @in_browser
@@ -533,15 +516,9 @@ def page(built, browser, request) -> Iterator[Page]:
     page.on("console", lambda message: page.said.append(message.text))
     page.on("pageerror", lambda error: page.said.append(str(error)))
     page.goto((built / "site" / request.param).as_uri())
-    page.wait_for_function("!document.querySelector('.live canvas[hidden]')")
-    page.evaluate("for (const section of document.querySelectorAll('.section')) section.open = true")
+    started(page).evaluate("for (const section of document.querySelectorAll('.section')) section.open = true")
     yield page
     page.close()
-
-
-# How many stops each control of a page has.
-STOPS = """boxes => boxes.map(box => [...box.querySelectorAll('input')]).map(
-    inputs => ({range: +inputs[0].max + 1, radio: inputs.length})[inputs[0].type] ?? 2)"""
 
 
 def move(control: Locator) -> None:
@@ -591,17 +568,17 @@ def test_axe_finds_nothing(page, scheme):
 def test_figures_start_as_stored_and_move_as_drawn(page, built):
     path = built / f"{Path(page.url).stem}.ipynb"
     notebook = notebooks.read(path) if path.exists() else v4.new_notebook()
-    plain = []  # the numbers of figures that measure nothing, and where they stand on the page
+    plain = {}  # by their numbers, the figures on the page that measure nothing
     for number, cell in enumerate(notebook.cells):
         figure = page.locator(f'[id="cell-id={cell.id}"] .live')
         if not figure.count():
             continue
         needed = needed_cells(notebook.cells, [number])
-        measured = re.findall(MEASURED, "\n".join(notebook.cells[n].source for n in needed))
-        output = next(output for output in cell.outputs if "image/png" in output.get("data", {}))
-        stored = base64.b64decode(output.data["image/png"])
-        assert measured or not differ(pixels(seen(figure)), pixels(stored)), cell.id
-        assert figure.get_by_role("img").get_attribute("aria-label") == output.metadata["image/png"]["alt"]
+        if not re.search(MEASURED, "\n".join(notebook.cells[n].source for n in needed)):
+            plain[number] = figure
+        stored, alt = next(pages.pictures([cell]))
+        assert number not in plain or not differ(pixels(seen(figure)), pixels(stored)), cell.id
+        assert figure.get_by_role("img").get_attribute("aria-label") == alt
         for control in figure.locator(".control").all():
             what = f"{cell.id}, {control.inner_text()}"
             before, at = seen(figure), stands(figure)
@@ -612,15 +589,14 @@ def test_figures_start_as_stored_and_move_as_drawn(page, built):
             else:
                 pytest.fail(f"{what}: the picture stayed")
             assert stands(figure) != at, what
-            assert figure.locator(".says[role=status]").inner_text(), f"{what}: says nothing"
-        plain += [(number, figure)] * (not measured)
-    for (number, figure), live in zip(plain, pages.figures(notebook, [number for number, _ in plain])):
-        counts = figure.locator(".control").evaluate_all(STOPS)
-        fewer = (frames.stops(live, frames.STATES >> halved) for halved in range(9))
-        stops = next(found for found in fewer if [*map(len, found.values())] == counts)
+            assert said(figure), f"{what}: says nothing"
+    for figure, (cell, live) in zip(plain.values(), pages.figures(notebook, plain)):
+        data = json.loads(figure.locator("script").text_content())
+        counts = [len(control["stops"]) for control in data["controls"]]
+        stops = next(found for found in frames.stops(live, frames.STATES) if [*map(len, found.values())] == counts)
         live.set(**{name: stops[name][stop] for name, stop in zip(stops, stands(figure))})
-        assert not differ(pixels(seen(figure)), pixels(live.png())), notebook.cells[number].id
-        assert (frames.says(live) or "") in figure.locator(".says[role=status]").text_content()
+        assert not differ(pixels(seen(figure)), pixels(live.png())), cell
+        assert frames.says(live) in said(figure)
 
 
 @in_browser
