@@ -299,7 +299,7 @@ def rotated_in_a_step() -> Live:
     def update(power: int) -> None:
         for name in moved:
             moving[name].set_data(lengths[: power + 1], moved[name][: power + 1])
-            shift = 0.75 if name == "before" else 1.35
+            shift = 0.6 if name == "before" else 1.6
             moving[f"{name}, its name"].set_position((1.4 * lengths[power], shift * moved[name][power]))
         times = moved["after"][power] / moved["before"][power]
         moving["readout"].set_text(f"{lengths[power]:,} in the cache: after it, {times:,.0f} times the bytes of before")
