@@ -266,12 +266,14 @@ def write(path: Path, content: str) -> None:
 def build(path: Path) -> None:
     """Execute one notebook and store it in normal form, or leave it as it was.
 
-    Its hints, its worked solutions and the index of its claims are written anew.
-
-    What is stored stays where it says the same and the code is the same, unless FRESH=1 is in the environment.
+    Its hints, its worked solutions and the index of its claims are written anew. What is stored stays where it says the same and the code is the same, unless FRESH=1 is in the environment.
     """
     old = read(path)
-    new = with_solutions(normalise(execute(old, folder=path.parent)))
+    try:
+        whole = with_solutions(normalise(old))
+    except KeyError as error:
+        raise BuildError(error.args[0]) from None
+    new = normalise(execute(whole, folder=path.parent))
     new.metadata["posenc"] = {"code": fingerprint(new)}
     if new.metadata.posenc == old.metadata.get("posenc") and os.environ.get("FRESH") != "1":
         new = keep(normalise(old), new)

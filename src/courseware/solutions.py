@@ -22,7 +22,7 @@ def with_solutions(notebook: NotebookNode) -> NotebookNode:
     """The notebook with its hints and its worked solutions as they are now; the index of claims stays the last cell.
 
     Raises:
-        KeyError: it has an exercise that the chapter's module does not know.
+        KeyError: it has an exercise that the chapter's module does not know, or that has no worked solution.
     """
     cells, solutions, name, heading = [], [], "", ""
     find = _registered(notebook)
@@ -58,8 +58,15 @@ def solved(notebook: NotebookNode) -> NotebookNode:
 
 
 def source(notebook: NotebookNode, name: str) -> str:
-    """The worked function of an exercise, as it is written."""
-    return inspect.getsource(_registered(notebook)(name).worked).rstrip()
+    """The worked function of an exercise, as it is written.
+
+    Raises:
+        KeyError: nobody has registered the exercise, or its chapter's `worked.py` has no function of its name.
+    """
+    worked = _registered(notebook)(name).worked
+    if worked is None:
+        raise KeyError(f"{name} has no worked solution: write it beside the chapter's exercises, in worked.py")
+    return inspect.getsource(worked).rstrip()
 
 
 def _registered(notebook: NotebookNode) -> Callable:

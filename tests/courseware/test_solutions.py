@@ -7,6 +7,7 @@ import nbformat
 import pytest
 from nbformat import v4
 
+from courseware import notebooks
 from courseware.dependencies import tags
 from courseware.index import TAG as INDEX
 from courseware.solutions import solved, source, with_solutions
@@ -74,10 +75,14 @@ def test_a_chapter_without_exercises_has_neither():
     assert with_solutions(copy.deepcopy(notebook)) == notebook
 
 
-def test_an_exercise_that_nobody_registered_is_named():
-    notebook = v4.new_notebook(cells=asked("nobody", "1.1 · None"))
-    with pytest.raises(KeyError, match="no exercise is called 'nobody'"):
-        with_solutions(notebook)
+def test_an_exercise_that_nobody_registered_or_solved_is_named_before_anything_runs(monkeypatch, tmp_path, capsys):
+    for name, said in {"nobody": "no exercise is called 'nobody'", "unpermute": "unpermute has no worked sol"}.items():
+        made = v4.new_notebook(cells=[v4.new_code_cell(IMPORTS), *asked(name, "1.1 · None")])
+        monkeypatch.delattr(worked, "unpermute", raising=False)
+        with pytest.raises(KeyError, match=said):
+            with_solutions(made)
+        (tmp_path / "01_a.ipynb").write_text(notebooks.text(made))
+        assert notebooks.main([], tmp_path) == 1 and f"01_a: {said}" in capsys.readouterr().err
 
 
 def test_solved_puts_the_worked_function_into_its_stub():
