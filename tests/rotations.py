@@ -3,7 +3,6 @@
 None of them is made with the course's own `rotate`, nor with a `Convention`.
 """
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -71,15 +70,15 @@ def by_mirror(x, cos, sin):
 # ---- ways to get the angles
 
 
-def low(*stages, dtype=torch.bfloat16, work=torch.float64):
-    """Rounded at these stages, the rest in `work`."""
+def low(*stages, dtype=torch.bfloat16):
+    """Rounded at these stages, the rest in float64."""
 
     def tables(s, positions):
         def cut(t, stage):
-            return t.to(dtype).to(work) if stage in stages else t
+            return t.to(dtype).double() if stage in stages else t
 
-        speeds = cut(_speeds(s, work), "speeds")
-        at = cut((positions.to(work) + s.offset) * s.scale, "positions")
+        speeds = cut(_speeds(s), "speeds")
+        at = cut((positions.double() + s.offset) * s.scale, "positions")
         theta = s.direction * cut(at[:, None] * speeds, "angles")
         return s.length * cut(theta.cos(), "tables").float(), s.length * cut(theta.sin(), "tables").float()
 
@@ -107,6 +106,10 @@ def rounded_last(s, positions):
 
 INTERLEAVED, HALVES = "interleaved", "half_split"
 _TURNS = {INTERLEAVED: [by_complex, by_stack], HALVES: [by_halves, by_chunks]}
+STAGES = [  # what is rounded
+    *("tables", "speeds", "angles", "positions", "positions tables", "speeds tables", "positions speeds"),
+    "positions speeds angles tables",
+]
 
 
 def _partial(turn, tables):
@@ -131,21 +134,12 @@ def rotations() -> dict[str, tuple]:
     found["rounded last"] = (_partial(by_stack, rounded_last), INTERLEAVED, "bfloat16 tables")
     for dtype in (torch.bfloat16, torch.float16):
         name = str(dtype)[6:]
-        for stages in (
-            ("tables",),
-            ("speeds",),
-            ("angles",),
-            ("positions",),
-            ("positions", "tables"),
-            ("speeds", "tables"),
-            ("positions", "speeds"),
-            ("positions", "speeds", "angles", "tables"),
-        ):
+        for stages in STAGES:
             if dtype == torch.float16 and "positions" in stages:
                 continue  # holds every position that is probed
             turn, layout = (by_halves, HALVES) if len(found) % 2 else (by_stack, INTERLEAVED)
-            text = " and ".join(f"{name} {stage}" for stage in stages)
-            found[text] = (_partial(turn, low(*stages, dtype=dtype)), layout, text)
+            text = " and ".join(f"{name} {stage}" for stage in stages.split())
+            found[text] = (_partial(turn, low(*stages.split(), dtype=dtype)), layout, text)
     return found
 
 
@@ -153,16 +147,6 @@ def along_heads(s):
     """The axis is taken for (B, T, H, d)."""
     inner = _partial(by_halves, exact)(s)
     return lambda x, positions: inner(x.transpose(1, 2), torch.arange(x.shape[1])).transpose(1, 2)
-
-
-def xpos(s):
-    def rotate(x, positions):
-        theta = positions.double()[:, None] * _speeds(s)
-        zeta = (torch.arange(0, s.rotary_dim, 2) + 0.4 * s.rotary_dim) / (1.4 * s.rotary_dim)
-        size = zeta ** ((positions[:, None] - 512) / 512)
-        return by_stack(x, (theta.cos() * size).float(), (theta.sin() * size).float())
-
-    return rotate
 
 
 def dynamic(s, switch=256):
@@ -174,42 +158,3 @@ def dynamic(s, switch=256):
         return by_halves(x, *exact(replace(s, base=base), positions))
 
     return rotate
-
-
-def longrope(s):
-    """A factor of its own for each pair."""
-    factors = 1 + torch.rand(s.rotary_dim // 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-
-    def rotate(x, positions):
-        theta = _places(s, positions)[:, None] * _speeds(s) / factors.cumsum(0)
-        return by_halves(x, theta.cos().float(), theta.sin().float())
-
-    return rotate
-
-
-def speeds_times(s, factor):
-    def rotate(x, positions):
-        theta = _places(s, positions)[:, None] * _speeds(s) * factor(_speeds(s))
-        return by_halves(x, s.length * theta.cos().float(), s.length * theta.sin().float())
-
-    return rotate
-
-
-def llama3(s, factor=8.0, low=1.0, high=4.0, length=8192):
-    def slowed(speeds):
-        smooth = ((length * speeds / (2 * math.pi) - low) / (high - low)).clamp(0, 1)
-        return smooth + (1 - smooth) / factor
-
-    return speeds_times(s, slowed)
-
-
-def yarn(s, factor=4.0, fast=32, slow=1, length=4096):
-    def slowed(speeds):
-        def pair(turns):
-            return s.rotary_dim * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(s.base))
-
-        first, last = math.floor(pair(fast)), min(math.ceil(pair(slow)), s.rotary_dim - 1)
-        ramp = ((torch.arange(len(speeds)) - first) / (last - first)).clamp(0, 1)
-        return (1 - ramp) + ramp / factor
-
-    return speeds_times(s, slowed)

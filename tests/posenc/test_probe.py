@@ -9,10 +9,7 @@ import importlib
 import math
 import random
 import re
-import subprocess
-import sys
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import rotations
@@ -21,14 +18,12 @@ from mistaken import HIDING, ORDER, PARTS, usual
 from rotations import Setting
 from thorough import ALL, thorough
 
-from posenc.chapters.position_bugs.measuring import with_projections
 from posenc.chapters.position_bugs.port import MISTAKES, RIGHT, Port
-from posenc.models import Ensemble, Transformer, train
+from posenc.models import Transformer
 from posenc.probe import Calls, Convention, agreement, best_convention, convention, conventions
-from posenc.probe.loss import BASES
+from posenc.probe.loss import BASES, LEAST
 from posenc.probe.precision import reproduced
-from posenc.rotary import angles, rotate, to_half_split, to_interleaved
-from posenc.tasks import character_batch, character_loss, character_text
+from posenc.rotary import angles, rotate, to_interleaved
 
 ROTATIONS = rotations.rotations()
 PLAIN = Setting(64, 64)
@@ -78,22 +73,6 @@ def test_rotations_are_named_or_declined():
     assert len(declined) <= count / 20, declined
 
 
-SPECIAL = {  # what is planted, and not among the mistakes of mistaken.py → words of the sentence
-    "along_heads": ("not readable", "depends on the head"),
-    "xpos": ("length: cannot tell, it depends on the position", "base unknown"),
-    "dynamic": ("base unknown", "depends on the other positions of the call"),
-    "longrope": ("base unknown", "not the powers of one base"),
-    "llama3": ("llama3 scaling by 8 from 8,192 positions", "float64 angles"),
-    "yarn": ("YaRN scaling by 4 from 4,096 positions", "float32 angles"),  # its ramp is float32
-}
-
-
-@pytest.mark.parametrize("name", SPECIAL)
-def test_what_is_more_than_a_rotation_is_said(name):
-    sentence = repr(convention(getattr(rotations, name)(PLAIN), 64))
-    assert all(words in sentence for words in SPECIAL[name]), sentence
-
-
 @pytest.mark.parametrize("turn", [rotations.by_mixed_table, rotations.by_other_mixed_table, rotations.by_mirror])
 def test_what_is_no_rotation_is_called_so_where_a_part_of_a_head_is_turned(turn):
     found = convention(rotations._partial(turn, rotations.exact)(PARTLY), PARTLY.head_dim)
@@ -116,7 +95,8 @@ def test_where_it_cannot_tell_it_says_so():
     assert set(one.unknown) == {"layout", "base"}
     short = convention(rotations.dynamic(PLAIN, switch=4096), 64)  # its switch is beyond the probes
     assert short.base == 10_000 and "probed up to position 1,023" in repr(short)
-    assert convention(rotations.dynamic(PLAIN, switch=4096), 64, longest=8192).base is None
+    switched = repr(convention(rotations.dynamic(PLAIN, switch=4096), 64, longest=8192))
+    assert "base unknown" in switched and "depends on the other positions of the call" in switched
     order = torch.randperm(64, generator=torch.Generator().manual_seed(1))
     inner = rotations._partial(rotations.by_stack, rotations.exact)(PLAIN)
     mixed = convention(lambda x, p: inner(x[..., order], p)[..., order.argsort()], 64)
@@ -125,7 +105,7 @@ def test_where_it_cannot_tell_it_says_so():
     assert "mixes more than two" in repr(convention(lambda x, p: inner(x @ basis, p) @ basis.T, 64))
     assert "turns nothing" in repr(convention(lambda x, p: x, 64))
     by_no_law = 1000 / (1 + torch.arange(32).double()) ** 3 % 3
-    assert "base unknown" in repr(convention(turned(by_no_law), 64))
+    assert "its speeds are not the powers of one base" in repr(convention(turned(by_no_law), 64))
     assert "not finite" in repr(convention(lambda x, p: x * math.nan, 64))
 
 
@@ -175,13 +155,6 @@ def test_positions_may_differ_between_rows():
         torch.testing.assert_close(got[row], RIGHT.rotate(x[row], places[row]))
 
 
-@pytest.mark.slow
-def test_it_loads_nothing_of_jupyter():
-    code = "import sys, posenc.probe; print([m for m in ('IPython', 'ipywidgets', 'matplotlib') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
-
-
 # ------------------------------------------------------------------ agreement
 
 
@@ -195,10 +168,6 @@ def model():
 
 
 TOKENS = torch.randint(97, (2, 48), generator=torch.Generator().manual_seed(3))
-
-
-def test_the_port_is_the_course_s_model(model):
-    torch.testing.assert_close(Port(model)(TOKENS)[0], model(TOKENS), rtol=0, atol=2e-5)
 
 
 DISAGREE = {
@@ -360,13 +329,12 @@ def repeating(rows: int, length: int) -> torch.Tensor:
     return start.repeat(1, length // 4 + 1)[:, :length]
 
 
-@pytest.mark.parametrize("index", range(0, 24, 5))
+@pytest.mark.parametrize("index", [0, 5, 7, 10, 12, 15])  # interleaved, half of base 100 is nearly all of base 10,000
 def test_the_loss_names_the_convention_that_weights_were_made_for(index):
     candidates = conventions(32, bases=(100.0, 10_000.0), parts=(1.0, 0.5))
-    trained = candidates[index % len(candidates)]
-    found = best_convention(LooksBack(trained), repeating(32, 64), candidates)
-    assert found.best == trained
-    assert found.margin == pytest.approx(found.losses[1] - found.losses[0], abs=1e-9)
+    found = best_convention(LooksBack(candidates[index]), repeating(32, 64), candidates)
+    assert found.best == candidates[index] and not found.open
+    assert found.margin == pytest.approx(found.losses[1] - found.losses[0], abs=1e-9) and found.margin > LEAST
 
 
 def test_a_short_context_leaves_the_base_open_and_says_so():
@@ -448,6 +416,8 @@ def test_the_first_position_that_departs_is_said_and_differs():
     lost = convention(lambda x, p: turned(speeds)(x, p.bfloat16().double()), 96)
     assert lost.precision == "bfloat16 positions" and not lost.besides
     assert lost.base == pytest.approx(10_000 ** (48 / 47))
+    longer = convention(lambda x, p: 1.001 * expected.rotate(x, p), 64)
+    assert longer.length == pytest.approx(1.001, abs=1e-6)
     # a length is no more than its digits
     halved = 10_000 ** -(torch.arange(24).double() / 48)
     grouped = convention(lambda x, p: turned(halved)(x, p // 4), 48, dtype=torch.bfloat16)
@@ -486,71 +456,11 @@ def test_what_turns_slowly_departs_nowhere(dtype):
         assert slow.scale == pytest.approx(scale, rel=1e-2) and not slow.besides
 
 
-def test_a_length_a_thousandth_from_1_is_a_length():
-    longer = convention(lambda x, positions: 1.001 * rotate(x, angles(positions, 16)), head_dim=16)
-    assert longer.length == pytest.approx(1.001, abs=1e-6)
-
-
 @pytest.mark.parametrize("name", ["convention", "agreement"])
 def test_the_examples_of_the_help_are_true(name):
     module = importlib.import_module(f"posenc.probe.{name}")
     found = doctest.testmod(module)
     assert found.attempted > 0 and found.failed == 0
-
-
-def trained(convention: Convention, steps: int):
-    torch.manual_seed(0)
-    draw = torch.Generator().manual_seed(0)
-    options = {"width": 64, "heads": 4, "layers": 2, "causal": True, "rotate": convention.rotate}
-    ensemble = Ensemble(lambda: Transformer(96, 96, **options), [0])
-    batches = partial(character_batch, draw, seeds=1, batch=8, length=128)
-    train(ensemble, lambda step: batches(), character_loss, steps=steps, learning_rate=6e-3)
-    return ensemble.single()
-
-
-def mirrored(rows, seconds):
-    """The second dimension of every pair with its sign changed, in each head of 16."""
-    sign = torch.ones(16)
-    sign[seconds] = -1
-    return rows * (sign.repeat(4)[:, None] if rows.ndim == 2 else sign.repeat(4))
-
-
-HALVES, NEIGHBOURS = slice(8, None), slice(1, None, 2)
-SPOILS = {  # what is done to the rows → what undoes it, and what the weights then want
-    "nothing": (lambda rows: rows, lambda rows: rows, {}),
-    "neighbours": (
-        lambda rows: to_interleaved(rows, 16, dim=0),
-        lambda rows: to_half_split(rows, 16, dim=0),
-        {"layout": "interleaved"},
-    ),
-    "signs": (lambda rows: mirrored(rows, HALVES), lambda rows: mirrored(rows, HALVES), {"direction": -1}),
-    "neighbours and signs": (
-        lambda rows: mirrored(to_interleaved(rows, 16, dim=0), NEIGHBOURS),
-        lambda rows: to_half_split(mirrored(rows, NEIGHBOURS), 16, dim=0),
-        {"layout": "interleaved", "direction": -1},
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "base, spoils", [(10_000.0, [*SPOILS]), pytest.param(1_000.0, ["neighbours and signs"], marks=thorough)]
-)
-def test_a_spoiled_checkpoint_is_named_and_repaired_to_the_last_digit(base, spoils):
-    """Trained with a base, spoiled by somebody, and named by its loss on texts of 128 characters."""
-    right = Convention(16, base=base)
-    model = trained(right, 200)
-    text = character_text(held_out=True)[:4096].view(-1, 128)
-    candidates = conventions(16, bases=(1e3, 1e4, 1e5, 1e6), parts=(1.0, 0.5))
-    for name in spoils:
-        spoil, undo, wanted = SPOILS[name]
-        stranger = with_projections(model, spoil)
-        found = best_convention(lambda tokens, rotate, s=stranger: Port(s, rotate=rotate)(tokens)[0], text, candidates)
-        assert found.best == replace(right, **wanted), name
-        assert found.margin > 0.005 and not found.open, name
-        mended = with_projections(stranger, undo)
-        for one, other in zip(model.parameters(), mended.parameters()):
-            assert torch.equal(one, other), name
 
 
 @pytest.mark.parametrize(

@@ -184,14 +184,6 @@ def test_what_cannot_be_read_is_not_called_the_same():
     assert "nothing is turned" in convention(lambda x, p: x, 64).differs(expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_positions_that_wrap_are_not_called_the_same(dtype):
-    wrong = convention(lambda x, p: Convention(64).rotate(x, p % 256), 64, dtype=dtype)
-    assert wrong.differs(Convention.from_config(PLAIN))
-    clamped = convention(lambda x, p: Convention(64).rotate(x, p.clamp(max=700)), 64, dtype=dtype)
-    assert clamped.differs(Convention.from_config(PLAIN))
-
-
 def test_layers_that_differ_are_named():
     config = config_of("SmolLM3", **SMALL, pad_token_id=0)
     with pytest.raises(ValueError, match="pass layer="):

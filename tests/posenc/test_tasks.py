@@ -33,21 +33,22 @@ from posenc.tasks import (
 )
 
 
-def test_every_sentence_holds_one_a_and_one_b_and_the_label_says_which_is_first():
-    tokens, a_first = order_batch(torch.Generator().manual_seed(0), seeds=3, batch=200)
-    assert tokens.shape == (3, 200, 10) and a_first.shape == (3, 200)
+def place(token, tokens):
+    return (tokens == token).int().argmax(-1)
+
+
+@pytest.mark.parametrize("neutral_end", [True, False])
+def test_every_sentence_holds_one_a_and_one_b_and_the_label_says_which_is_first(neutral_end):
+    draw = torch.Generator().manual_seed(0)
+    tokens, a_first = order_batch(draw, seeds=3, batch=1500, neutral_end=neutral_end)
+    assert tokens.shape == (3, 1500, 10) and a_first.shape == (3, 1500)
     assert ((tokens == A).sum(-1) == 1).all() and ((tokens == B).sum(-1) == 1).all()
-    assert (((tokens == A).int().argmax(-1) < (tokens == B).int().argmax(-1)) == a_first.bool()).all()
-    assert (tokens[..., -1] == NEUTRAL).all() and (tokens[..., :-1] != NEUTRAL).all()
-    assert 0.4 < a_first.mean() < 0.6  # 600 coins: five deviations are .10
-    assert tokens.unique().tolist() == list(range(ORDER_VOCABULARY))
-
-
-def test_with_an_open_end_a_or_b_stands_last_in_a_fifth():
-    tokens, _ = order_batch(torch.Generator().manual_seed(0), seeds=1, batch=4000, neutral_end=False)
-    assert abs((tokens[..., -1] <= B).double().mean() - 0.2) < 0.03  # five deviations
-    a_first, _ = order_twins(neutral_end=False)
-    assert (a_first[:, -1] <= B).double().mean() == 0.2
+    assert ((place(A, tokens) < place(B, tokens)) == a_first.bool()).all()
+    assert 0.46 < a_first.mean() < 0.54  # 4500 coins: five deviations
+    assert tokens.unique().tolist() == list(range(ORDER_VOCABULARY - (not neutral_end)))
+    assert ((tokens == NEUTRAL).sum((0, 1)) == torch.tensor([0] * 9 + [4500 * neutral_end])).all()
+    last = (tokens[..., -1] <= B).double().mean()
+    assert abs(last - (0 if neutral_end else 0.2)) < 0.03  # five deviations
 
 
 def test_twins_differ_in_nothing_but_the_places_of_a_and_b():
@@ -55,8 +56,9 @@ def test_twins_differ_in_nothing_but_the_places_of_a_and_b():
         one, two = order_twins(neutral_end=neutral_end, repeats=2)
         assert torch.equal(one.sort().values, two.sort().values)
         assert ((one != two).sum(-1) == 2).all()
-        assert ((one == A).int().argmax(-1) < (one == B).int().argmax(-1)).all()
+        assert (place(A, one) < place(B, one)).all()
         assert torch.equal(torch.where(one == A, B, torch.where(one == B, A, one)), two)
+    assert (one[:, -1] <= B).double().mean() == 0.2  # every pair of places equally often
 
 
 class Reader(nn.Module):
@@ -64,44 +66,28 @@ class Reader(nn.Module):
 
     def __init__(self, rule):
         super().__init__()
-        self.rule, self.scale = rule, nn.Parameter(torch.ones(1))
+        self.rule, self.scale, self.seen = rule, nn.Parameter(torch.ones(1)), set()
 
     def forward(self, tokens):
+        self.seen.add((self.scale.dtype, torch.is_grad_enabled()))
         return (self.scale * self.rule(tokens))[:, None, None]
 
 
-def accuracy(rule, **options):
-    return order_accuracy(Ensemble(lambda: Reader(rule), seeds=range(2)), **options).tolist()
-
-
-def places(tokens):
-    return torch.arange(tokens.shape[-1])
-
-
-def test_accuracy_of_models_that_know_that_guess_and_that_err():
-    def a_place(tokens):
-        return ((tokens == A).to(torch.float64) * places(tokens)).sum(-1)
-
-    def b_place(tokens):
-        return ((tokens == B).to(torch.float64) * places(tokens)).sum(-1)
-
-    assert accuracy(lambda tokens: b_place(tokens) - a_place(tokens)) == [1, 1]
-    assert accuracy(lambda tokens: a_place(tokens) - b_place(tokens)) == [0, 0]
-    assert accuracy(lambda tokens: tokens.sum(-1) - 40.0) == [0.5, 0.5]
-    counts = accuracy(lambda tokens: (tokens[:, -1] == B) * 2.0 - 1, neutral_end=False)
-    assert counts == [0.6, 0.6]  # right when b is last, wrong when nothing is, right when a is
-
-
-def test_accuracy_is_computed_in_float64_and_without_gradients():
-    seen = set()
-
-    class Watched(Reader):
-        def forward(self, tokens):
-            seen.add((self.scale.dtype, torch.is_grad_enabled()))
-            return super().forward(tokens)
-
-    order_accuracy(Ensemble(lambda: Watched(lambda tokens: tokens[:, 0]), seeds=range(2)))
-    assert seen == {(torch.float64, False)}
+@pytest.mark.parametrize(
+    "rule, neutral_end, share",
+    [
+        (lambda tokens: place(B, tokens) - place(A, tokens), True, 1),
+        (lambda tokens: place(A, tokens) - place(B, tokens), True, 0),
+        (lambda tokens: tokens.sum(-1) - 40.0, True, 0.5),
+        # right when b is last, wrong when nothing is, right when a is
+        (lambda tokens: (tokens[:, -1] == B) * 2.0 - 1, False, 0.6),
+    ],
+)
+def test_accuracy_of_models_that_know_that_guess_and_that_err(rule, neutral_end, share):
+    readers = []
+    ensemble = Ensemble(lambda: readers.append(Reader(rule)) or readers[-1], seeds=range(2))
+    assert order_accuracy(ensemble, neutral_end=neutral_end).tolist() == [share, share]
+    assert readers[0].seen == {(torch.float64, False)}  # computed in float64 and without gradients
 
 
 def test_the_loss_reads_the_last_token_and_falls_when_the_answer_is_right():
@@ -198,15 +184,12 @@ def test_a_needle_stands_where_it_should_and_nowhere_else(newest):
     tokens, values = needles(torch.Generator().manual_seed(0), distances, seeds=2, newest=newest)
     assert tokens.shape == (2, 8, 256) and values.shape == (2, 8, 4)
     for text, right in zip(tokens.flatten(0, 1), values.flatten(0, 1)):
+        facts = [divmod(token, FACT_VALUES + 1) for token in text.tolist()]
         for question, distance in enumerate(distances):
             place = 252 + question
-            key, asked = divmod(text[place].item(), FACT_VALUES + 1)
+            key, asked = facts[place]
             assert asked == ASK
-            told = [
-                (p, t % (FACT_VALUES + 1))
-                for p, t in enumerate(text.tolist())
-                if t // (FACT_VALUES + 1) == key and p != place
-            ]
+            told = [(p, value) for p, (other, value) in enumerate(facts) if other == key and p != place]
             assert told[-1] == (place - distance, right[question])
             assert len(told) == 1 + newest
             if newest:

@@ -1,4 +1,4 @@
-"""What is timed and counted: simulated clocks, planted wrong loops, and bytes worked out by hand."""
+"""What is timed and counted: simulated clocks, and bytes worked out by hand."""
 
 import copy
 import importlib.util
@@ -14,84 +14,22 @@ from posenc.chapters.what_it_costs.simulated import SimulatedStream
 from posenc.rotary import angles, rotate
 from posenc.timing import Timing, copy_floor, count_bytes, measure, peak_memory, sample_host, sample_stream
 
-# ------------------------------------------------------------- the loop on an accelerator, and wrong ones
-
-
-def loop(count=30, *, flush="before", skip=10, synchronize=True, each=False, block=1):
-    """A loop that is right as it stands; what it reads in seconds."""
-
-    def read(fn, stream):
-        pairs = []
-        for _ in range(count):
-            if flush == "before":
-                stream.flush()
-            if each:
-                stream.synchronize()
-            start = stream.record()
-            if flush == "inside":
-                stream.flush()
-            for _ in range(block):
-                fn()
-            pairs.append((start, stream.record()))
-        if synchronize:
-            stream.synchronize()
-        return [start.elapsed_time(end) / 1000 / block for start, end in pairs[skip:]]
-
-    return read
-
-
-def by_the_hosts_clock(fn, stream):
-    times = []
-    for _ in range(30):
-        stream.flush()
-        start = stream.clock()
-        fn()
-        times.append(stream.clock() - start)
-    return times[10:]
-
-
-def complaint(read):
-    """What is wrong with what a loop reads off a kernel of 40 µs, or an empty string."""
-    for kernel in ({}, {"warm": 20e-6}, {"compiling": 1.0, "slow_calls": 3}, {"every": 7, "delay": 1e-3}):
-        stream = SimulatedStream()
-        try:
-            times = read(stream.kernel(40e-6, **kernel), stream)
-        except RuntimeError as error:
-            return str(error)
-        if statistics.median(times) != pytest.approx(40e-6, abs=1e-9):
-            return f"{kernel}: median {1e6 * statistics.median(times):.1f} µs"
-        if "every" not in kernel and max(times) > 40.001e-6:
-            return f"{kernel}: longest {1e6 * max(times):.1f} µs"
-    return ""
-
-
-def test_the_loop_reads_what_the_device_does():
-    assert complaint(lambda fn, stream: sample_stream(fn, stream, seconds=0.005)[1]) == ""
-    assert complaint(loop()) == ""
+# ---------------------------------------------------------------------------- the loop on an accelerator
 
 
 @pytest.mark.parametrize(
-    "read, words",
+    "kernel, longest",
     [
-        (loop(flush="inside"), "{}: median 100.0 µs"),
-        (loop(flush=""), "{'warm': 2e-05}: median 20.0 µs"),
-        (loop(synchronize=False), "synchronize before you ask"),
-        (loop(skip=0), "'slow_calls': 3}: longest"),
-        (by_the_hosts_clock, "{}: median 5.0 µs"),
-        (loop(block=10), "{'warm': 2e-05}: median 22.0 µs"),  # averaged
-        (loop(flush="", each=True), "{}: median 45.0 µs"),
+        ({}, 40e-6),
+        ({"warm": 20e-6}, 40e-6),  # each finds the cache flushed
+        ({"compiling": 1.0, "slow_calls": 3}, 40e-6),
+        ({"every": 7, "delay": 1e-3}, 1.04e-3),  # an interruption spoils its own sample
     ],
 )
-def test_a_wrong_loop_is_seen(read, words):
-    assert words in complaint(read)
-
-
-def test_block_averages_smear_an_interruption():
+def test_the_loop_reads_what_the_device_does(kernel, longest):
     stream = SimulatedStream()
-    smeared = loop(block=10)(stream.kernel(40e-6, every=7, delay=1e-3), stream)
-    assert statistics.median(smeared) > 3 * 40e-6
-    _, times, _ = sample_stream(stream.kernel(40e-6, every=7, delay=1e-3), stream, seconds=0.005)
-    assert statistics.median(times) == pytest.approx(40e-6) and max(times) == pytest.approx(1.04e-3)
+    _, times, _ = sample_stream(stream.kernel(40e-6, **kernel), stream, seconds=0.005)
+    assert (statistics.median(times), max(times)) == pytest.approx((40e-6, longest), abs=1e-9)
 
 
 @pytest.mark.parametrize("seconds, fewest, most", [(1e-6, 5, 5), (0.01, 50, 150), (100, 1000, 1000)])
@@ -117,11 +55,6 @@ def test_short_kernels_are_timed_in_batches(duration, calls):
     assert times == pytest.approx([calls * duration] * len(times))  # of a batch, as torch's Measurement takes it
 
 
-def several(stream, count, duration):
-    kernels = [stream.kernel(duration) for _ in range(count)]
-    return lambda: [kernel() for kernel in kernels]
-
-
 @pytest.mark.parametrize(
     "count, duration, host_bound",
     [
@@ -134,7 +67,8 @@ def several(stream, count, duration):
 )
 def test_a_host_that_is_too_slow_is_noticed(count, duration, host_bound):
     stream = SimulatedStream()
-    calls, times, found = sample_stream(several(stream, count, duration), stream, seconds=0.05)
+    kernels = [stream.kernel(duration) for _ in range(count)]
+    calls, times, found = sample_stream(lambda: [kernel() for kernel in kernels], stream, seconds=0.05)
     assert found == host_bound
     read = statistics.median(times) / calls
     assert (read > 1.5 * count * duration) == host_bound  # then the launches are in what is read
@@ -180,23 +114,18 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    "durations",
+    "durations, samples, longest",
     [
-        lambda call: 1e-3 if call > 2 else 1.0,  # the first ones are no samples
-        lambda call: 2e-3 if call < 20 else 1e-3,  # warm after a quarter of the budget: 20 calls take 40 ms of 50
+        (lambda call: 1e-3 if call > 2 else 1.0, 200, 1e-3),  # the first ones are no samples
+        (lambda call: 2e-3 if call < 20 else 1e-3, 200, 1e-3),  # warm after a quarter of the budget: 40 ms of 50
+        (lambda call: 1e-2 if call % 10 == 0 else 1e-3, 105, 1e-2),  # an interruption spoils its own sample
     ],
 )
-def test_every_call_is_a_sample_once_it_is_warm(durations):
+def test_every_call_is_a_sample_once_it_is_warm(durations, samples, longest):
     clock = Clock(durations)
     calls, times = sample_host(clock.work, seconds=0.2, clock=clock)
-    assert calls == 1 and times == pytest.approx([1e-3] * len(times)) and len(times) in (200, 201)
-
-
-def test_an_interruption_spoils_one_sample():
-    clock = Clock(lambda call: 1e-2 if call % 10 == 0 else 1e-3)
-    calls, times = sample_host(clock.work, seconds=0.2, clock=clock)
-    assert calls == 1 and statistics.median(times) == pytest.approx(1e-3)
-    assert statistics.mean(times) > 1.8e-3  # what an average of blocks reads
+    assert calls == 1 and len(times) == pytest.approx(samples, abs=5)
+    assert (statistics.median(times), max(times)) == pytest.approx((1e-3, longest))
 
 
 @pytest.mark.parametrize("duration, calls", [(30e-6, 1), (11e-6, 2), (1e-6, 32), (0.3e-6, 128)])
@@ -213,13 +142,8 @@ def test_a_slow_function_gets_five_samples_and_two_calls_before():
     assert clock.calls == 8  # the first, one to warm up, one to see how long it takes
 
 
-def test_a_spin_of_known_length():
-    def spin():
-        end = time.perf_counter() + 1e-3
-        while time.perf_counter() < end:
-            pass
-
-    timing = measure(spin, device="cpu", seconds=0.05)
+def test_a_sleep_of_known_length():
+    timing = measure(lambda: time.sleep(1e-3), device="cpu", seconds=0.05)
     assert 1e-3 <= timing.minimum <= timing.median and timing.samples >= 5
 
 
@@ -371,17 +295,14 @@ table, places = torch.ones(100, 16), torch.tensor([3, 1, 3])
     [
         (lambda: x + y, 1024, 512, 1),
         (lambda: x + row, 512 + 64, 512, 1),  # broadcast: the row is read where it stands
-        (lambda: x + row.expand(8, 16), 512 + 64, 512, 1),
         (lambda: x + y[0].expand(8, 16), 512 + 64, 512, 1),
         (lambda: x.flatten().unfold(0, 4, 1).sum(), 512, 4, 1),  # windows that overlap
         (lambda: x + 1, 512, 512, 1),
         (lambda: x * x, 512, 512, 1),  # the same operand twice
-        (lambda: x.sum(), 512, 4, 1),
         (lambda: x.to(torch.bfloat16), 512, 256, 1),
         (lambda: half + row, 256 + 64, 512, 1),
         (lambda: x[:, 1:].mT.unflatten(0, (3, 5)), 0, 0, 0),  # views
         (lambda: x.mT.contiguous(), 512, 512, 1),
-        (lambda: x.contiguous(), 0, 0, 0),
         (lambda: torch.empty_like(x), 0, 0, 0),
         (lambda: torch.zeros(8, 16), 0, 512, 1),
         (lambda: x.clone().add_(y), 512 + 1024, 512 + 512, 2),
@@ -406,9 +327,7 @@ def test_bytes_by_hand(fn, read, written, kernels):
     assert sum(operation[1] for operation in found.operations) == read
     assert sum(operation[2] for operation in found.operations) == written
     assert (found.bytes, found.kernels) == (read + written, kernels)
-    assert repr(found).startswith(
-        f"{read + written:,} bytes in {kernels} kernel{'' if kernels == 1 else 's'}, read + wr"
-    )
+    assert repr(found).startswith(f"{read + written:,} bytes in {kernels} kernel{'s' * (kernels != 1)}, read + wr")
 
 
 def test_a_slice_changed_in_place_is_not_copied_to_itself():
@@ -439,15 +358,6 @@ def test_bytes_of_transformers_rotation_are_those_that_chapter_7_counts():
     q, cos = torch.ones(1, 3, 5, 8), torch.ones(1, 5, 8)
     n, t = q.numel(), cos.numel()
     assert count_bytes(lambda: llama.apply_rotary_pos_emb(q, q, cos, cos)).bytes == 2 * 4 * (10 * n + 2 * t)
-
-
-def test_tensors_without_memory_count_the_same():
-    q, turn = torch.ones(1, 2, 6, 8), angles(torch.arange(6), 8)
-    for layout in ("interleaved", "half_split"):
-        there = count_bytes(lambda: rotate(q.to("meta"), turn.to("meta"), layout=layout))
-        moved = sum(2 * tensor.nbytes for tensor in (q, turn))  # what .to wrote and read is not on meta
-        here = count_bytes(lambda: rotate(q, turn, layout=layout))
-        assert there.bytes - here.bytes in (0, moved)
 
 
 # ------------------------------------------------------------------------------------------- memory
@@ -502,10 +412,3 @@ def test_the_floor_is_near_the_cards_bandwidth():
     card = torch.cuda.get_device_properties(0)
     known = 2 * card.memory_clock_rate * 1e3 * card.memory_bus_width / 8
     assert 0.7 * known < copy_floor(4 << 30, device="cuda").bytes_per_second < known
-
-
-@gpu
-def test_a_result_on_the_gpu_is_not_timed_by_the_hosts_clock():
-    x = torch.ones(10, device="cuda")
-    with pytest.raises(ValueError, match="computes on cuda:0, which a clock of cpu"):
-        measure(lambda: x + 1, device="cpu")
