@@ -10,11 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
 import zmq.asyncio
+from jupyter_client.kernelspec import KernelSpec
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
@@ -29,6 +30,7 @@ from classroom.release import PART, configuration
 from classroom.workplace import Limits, Place
 from courseware.dependencies import needed_cells, untrained_cells
 from courseware.install import VENV
+from courseware.notebooks import STEADY
 
 ROOM = 10_000_000  # bytes that stay free on the disk; with less nothing that fails is the student's fault
 LONGEST = 10_000_000  # bytes of a message of the kernel; after a longer one its connection is closed
@@ -50,12 +52,13 @@ class Run:
     stuck: bool = False  # a cell ran longer than it may
 
 
-def runs_needed(run: Run, limits: Limits, watch: "Watch") -> type[Execute]:
+def runs_needed(run: Run, limits: Limits, watch: "Watch", kernel: KernelSpec) -> type[Execute]:
     """What executes a submission: only what the answers need, and of what a cell puts out only that it raised."""
 
     class RunNeeded(Execute):
         def create_kernel_manager(self):
             manager, context = super().create_kernel_manager(), zmq.asyncio.Context()
+            manager.kernel_spec_manager.get_kernel_spec = lambda kernel_name: kernel  # whatever the notebook names
             context.setsockopt(zmq.MAXMSGSIZE, LONGEST)
             context.setsockopt(zmq.RCVHWM, 10)  # messages that wait here; the others do in the kernel's own memory
             manager.client = functools.partial(manager.client, context=context)
@@ -100,13 +103,13 @@ class Watch(threading.Thread):
     def __init__(self, limits: Limits, folder: Path):
         super().__init__(daemon=True)
         self.limits, self.folder, self.reason, self.late, self.full = limits, folder, "", False, False
-        self.done, self.peak = threading.Event(), 0
-        self.used = 0.0  # seconds of the processors
+        self.peak, self.used = 0, 0.0  # bytes, and seconds of the processors
         self.between = threading.Lock()  # held between two kernels, so that none is blamed for the one before
 
     def run(self) -> None:
         end, parent = time.monotonic() + self.limits.seconds, os.getppid()
-        while not self.done.wait(0.1):
+        while True:
+            time.sleep(0.1)
             if os.getppid() != parent:  # killed: end as well, and all that was started
                 workplace.end_below()
                 os._exit(1)
@@ -143,13 +146,17 @@ def _each(processes: list[psutil.Process], ask: Callable[[psutil.Process], float
 
 
 def autograde(place: Place, name: str, limits: Limits) -> Result:
-    """Grade the submission that lies in place.course.
+    """Grade the submission that lies in place.course, in a process of its own; what is printed goes into a file.
 
     Where an answer raised it is run once more with all cells above the last answer but the trainings, and the
     better of the two runs counts. Where nbgrader fails or no kernel starts, Trouble is raised.
     """
+    with (place.course / "log").open("w") as log:
+        for stream in (1, 2):
+            os.dup2(log.fileno(), stream)
     watch, run = Watch(limits, place.own), Run()
-    api = NbGraderAPI(config=_settings(place, limits, runs_needed(run, limits, watch)))
+    execute = runs_needed(run, limits, watch, _kernel(place, limits))
+    api = NbGraderAPI(config=_settings(place, limits, execute))
     watch.start()
     found, raised = _run(api, name, place, watch, run)
     if raised:
@@ -157,7 +164,6 @@ def autograde(place: Place, name: str, limits: Limits) -> Result:
         with suppress(Trouble):
             again, _ = _run(api, name, place, watch, run)
             found = max(found, again, key=lambda result: result.mark)
-    watch.done.set()
     found.memory = watch.peak
     return found
 
@@ -212,39 +218,27 @@ def fresh(run: Path) -> None:
 
 
 def _settings(place: Place, limits: Limits, execute: type[Execute]) -> Config:
-    """nbgrader's settings, and the kernel behind the sandbox instead of the plain one."""
-    environment = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": place.show[0],
-        "POSENC_STRICT": "1",
-    }
-    memory = int(limits.gigabytes * 1e9)
-    kernel = {"own": str(place.own), "user": place.user, "show": place.show, "isolated": place.isolated}
-    python = os.path.join(os.path.realpath(VENV), "bin", "python")
-    kernel |= {"disk": memory // 10, "memory": memory, "python": python, "environment": environment}
-    wanted = place.course / "sandbox.json"
-    wanted.write_text(json.dumps(kernel))
-    argv = [python, "-I", "-S", sandbox.__file__, str(wanted), "{connection_file}"]
-    spec = place.course / "data" / "kernels" / "python3" / "kernel.json"
-    spec.parent.mkdir(parents=True)
-    words = {"display_name": "Python 3", "language": "python", "interrupt_mode": "message"}
-    spec.write_text(json.dumps(words | {"argv": argv}))
-    os.environ["JUPYTER_PATH"] = f"{place.course / 'data'}:{VENV}/share/jupyter"
+    """nbgrader's settings, under which `execute` runs the cells, in a kernel that listens on files: it may have no network."""
     settings = configuration(place.course)
-    settings.ClearOutput.enabled = True
     steps = [execute if step is Execute else step for step in Autograde().autograde_preprocessors]
     settings.Autograde.autograde_preprocessors = steps
     settings.RunNeeded.timeout = 1
     settings.RunNeeded.iopub_timeout = 10
     told = f"it ran longer than {limits.cell_seconds} s"
     settings.RunNeeded.error_on_timeout = {"ename": "CellTimeoutError", "evalue": told, "traceback": [""]}
-    settings.ConnectionFileMixin.transport = "ipc"  # files, since the kernel may have no network
+    settings.ConnectionFileMixin.transport = "ipc"
     settings.ConnectionFileMixin.connection_file = str(place.own / "run" / "kernel.json")
     return settings
+
+
+def _kernel(place: Place, limits: Limits) -> KernelSpec:
+    """How a kernel is started: behind the sandbox."""
+    environment = STEADY | {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"PYTHONPATH": place.show[0], "POSENC_STRICT": "1"}
+    memory, python = int(limits.gigabytes * 1e9), os.path.join(os.path.realpath(VENV), "bin", "python")
+    wanted = asdict(place) | {"disk": memory // 10, "memory": memory, "python": python, "environment": environment}
+    command = [python, "-I", "-S", sandbox.__file__, json.dumps(wanted, default=str), "{connection_file}"]
+    return KernelSpec(argv=command, interrupt_mode="message")
 
 
 def _tell(found: Result, cells: list[dict], place: Place) -> bool:
@@ -281,11 +275,3 @@ def _plain(text: str, place: Place) -> str:
     for folder in (f"{place.own}/work", *place.show):
         text = text.replace(f"{folder}/", "")
     return text
-
-
-def run(place: Place, name: str, limits: Limits) -> Result:
-    """Grade in a process of its own. What is printed goes into a file."""
-    with (place.course / "log").open("w") as log:
-        for stream in (1, 2):
-            os.dup2(log.fileno(), stream)
-    return autograde(place, name, limits)

@@ -239,7 +239,7 @@ class Grader:
             if submission.trouble:
                 raise OSError(submission.trouble)
             course, own = lay_out(submission, base, kernels, number, self.template)
-            found = autograde.run(self._place(course, own, number), self.name, self.limits)
+            found = autograde.autograde(self._place(course, own, number), self.name, self.limits)
         except ClassroomError as error:
             found = failure(self.points, str(error))
         except Exception as error:  # noqa: BLE001  whatever it is, the student has not done it

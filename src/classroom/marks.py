@@ -4,6 +4,7 @@ import csv
 import html
 import io
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def write_marks(path: Path, results: dict[str, Result], *, isolated: bool = True
 
 
 def write_gradebook(path: Path, template: Path, results: dict[str, Result]) -> int:
-    """All marks in one gradebook of nbgrader, and in the results the points that a teacher gave by hand.
+    """All marks in one gradebook of nbgrader, and in the results what counts there: points by hand too.
 
     It is made anew from one without marks, so that it fits the assignment; what stood in it of other students, and
     points, extra points and comments by hand, are taken over.
@@ -91,46 +92,46 @@ def write_gradebook(path: Path, template: Path, results: dict[str, Result]) -> i
     Returns:
         how many points and comments were given by hand.
     """
-    from nbgrader.api import Gradebook
+    from nbgrader.api import Gradebook, MissingEntry
 
     name, new, by_hand = template.stem, template.with_name("gradebook.new"), 0
-    shutil.copyfile(template.parents[2] / "gradebook.db", new)
+    empty = template.parents[2] / "gradebook.db"
+    shutil.copyfile(empty, new)
 
-    def grades_and_comments(book, student: str):
-        notebook = book.find_submission_notebook(name, name, student)
-        return [{part.name: part for part in parts} for parts in (notebook.grades, notebook.comments)]
+    def parts(book: Gradebook, student: str, kind: str) -> dict:
+        """cell → its grade, or its comment; none of a student who is not in the book"""
+        with suppress(MissingEntry):
+            return {part.name: part for part in getattr(book.find_submission_notebook(name, name, student), kind)}
+        return {}
 
-    with Gradebook(f"sqlite:///{new}") as book:
-        before = {}
-        if path.exists():
-            with Gradebook(f"sqlite:///{path}") as old:
-                for submission in old.assignment_submissions(name):
-                    grades, comments = grades_and_comments(old, submission.student.id)
-                    kept = {key: (g.auto_score, g.manual_score, g.extra_credit) for key, g in grades.items()}
-                    said = {key: comment.manual_comment for key, comment in comments.items()}
-                    before[submission.student.id] = kept, said
-        marked = {student: result for student, result in results.items() if result.mark is not None}
-        for student in dict.fromkeys([*before, *marked]):
+    marked = {student: result for student, result in results.items() if result.mark is not None}
+    with (
+        Gradebook(f"sqlite:///{path if path.exists() else empty}") as old,
+        Gradebook(f"sqlite:///{new}") as book,
+    ):
+        for student in dict.fromkeys([*(each.student.id for each in old.assignment_submissions(name)), *marked]):
             book.add_student(student)
             book.add_submission(name, student)
-            (scores, said), result = before.get(student, ({}, {})), marked.get(student)
-            grades, comments = grades_and_comments(book, student)
-            for key, grade in grades.items():
-                auto, grade.manual_score, extra = scores.get(key, (None, None, None))
-                grade.auto_score = result.marks[key][0] if result else auto
-                grade.extra_credit, grade.needs_manual_grade = extra or 0.0, False
-                if grade.manual_score is not None or extra:
-                    by_hand += 1
-                    if result:
-                        hand = grade.auto_score if grade.manual_score is None else grade.manual_score
-                        result.marks[key][0] = hand + (extra or 0.0)
-            for key in comments.keys() & said.keys():
-                comments[key].manual_comment = said[key]
-                by_hand += said[key] is not None
-                if said[key] and result:
-                    check = f"check_{exercise_name(key)}"
-                    result.notes[check] = "; ".join(filter(None, [result.notes.get(check), said[key]]))
+            result, before = marked.get(student), parts(old, student, "grades")
+            for cell, grade in parts(book, student, "grades").items():
+                if cell in before:
+                    grade.auto_score, grade.extra_credit = before[cell].auto_score, before[cell].extra_credit
+                    grade.manual_score = before[cell].manual_score
+                if result:
+                    grade.auto_score = result.marks[cell][0]
+                grade.needs_manual_grade = False
+                by_hand += grade.manual_score is not None or bool(grade.extra_credit)
+            before = parts(old, student, "comments")
+            for cell, comment in parts(book, student, "comments").items():
+                said = comment.manual_comment = before[cell].manual_comment if cell in before else None
+                by_hand += said is not None
+                if said and result:
+                    check = f"check_{exercise_name(cell)}"
+                    result.notes[check] = "; ".join(filter(None, [result.notes.get(check), said]))
         book.db.commit()
+        for student, result in marked.items():
+            for cell, grade in parts(book, student, "grades").items():
+                result.marks[cell][0] = grade.score
     shutil.copyfile(new, path.with_suffix(".new"))  # first elsewhere: a database on a full disk fails at any line
     path.with_suffix(".new").replace(path)
     return by_hand

@@ -94,20 +94,17 @@ def _sorted(archive: zipfile.ZipFile, path: Path) -> HandedIn:
         entries = [(parts[1:], entry) for parts, entry in entries]
     moodle = any(MOODLE.fullmatch(parts[0]) for parts, _ in entries)
     found = HandedIn("Moodle" if moodle else "Canvas")
-    tables = [_small(sheet) for sheet in sorted(path.parent.glob("*.csv"), key=os.path.getmtime)]
     for parts, entry in entries:
         match = (MOODLE if moodle else CANVAS).fullmatch(parts[0])
         if match and (moodle or not parts[1:]):
             _take(found, match, parts, entry)
-        elif parts[-1].endswith(".csv") and entry.file_size <= BIGGEST and not entry.flag_bits & 1:
-            tables.append(archive.read(entry))
         elif not parts[-1].startswith("."):
             found.lines.append(f"{_shown(parts)} is not named as {found.platform} does: not graded")
     if not found.students:
         none = "holds no file that is named as Moodle or Canvas names submissions"
         raise ClassroomError(f"{path} {none}. Unpack it, and say FROM=folder.")
     if moodle:
-        found.worksheet = _worksheet(tables, {student.id for student in found.students.values()})
+        found.worksheet = _worksheet(path.parent, {student.id for student in found.students.values()})
         status = {_id(line): line.get("Status") or "" for line in found.worksheet}
         for student in found.students.values():
             student.status = status.get(student.id, "")
@@ -129,10 +126,6 @@ def _take(found: HandedIn, match: re.Match, parts: list[str], entry: zipfile.Zip
         found.lines.append(f"{_shown(parts)} is no path inside its folder: left out")
     else:
         student.files.append(File(inside, entry, int(of.get("file") or 0), match[0]))
-
-
-def _small(path: Path) -> bytes:
-    return path.read_bytes() if path.stat().st_size <= BIGGEST else b""
 
 
 def _name(entry: zipfile.ZipInfo) -> str:
@@ -191,20 +184,19 @@ def _write(archive: zipfile.ZipFile, folder: Path, student: Student, lines: list
 # ------------------------------------------------------------------ worksheet
 
 
-def _worksheet(tables: list[bytes], ids: set[str]) -> list[dict[str, str]]:
-    """Of these tables the lines of the worksheet with most of these participants; of equal ones the last."""
+def _worksheet(folder: Path, ids: set[str]) -> list[dict[str, str]]:
+    """The lines of the newest worksheet in the folder that knows any of these; Moodle numbers each assignment's anew."""
     csv.field_size_limit(BIGGEST)  # a worksheet may hold whole texts
-    best: list[dict[str, str]] = []
-    most = 1
-    for table in tables:
+    tables = [path for path in folder.glob("*.csv") if path.stat().st_size <= BIGGEST]
+    for path in sorted(tables, key=os.path.getmtime, reverse=True):
         try:
-            lines = [*csv.DictReader(io.StringIO(table.decode("utf-8-sig", errors="replace"), newline=""))]
+            with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+                lines = [*csv.DictReader(file)]
         except csv.Error:
             continue
-        if lines and {"Identifier", "Grade"} <= lines[0].keys():
-            known = sum(_id(line) in ids for line in lines)
-            best, most = (lines, known) if known >= most else (best, most)
-    return best
+        if lines and {"Identifier", "Grade"} <= lines[0].keys() and any(_id(line) in ids for line in lines):
+            return lines
+    return []
 
 
 def _id(line: dict[str, str]) -> str:
@@ -216,16 +208,7 @@ def _id(line: dict[str, str]) -> str:
 
 
 def write_back(found: HandedIn, graded: Path, name: str, results: dict[str, Result]) -> list[str]:
-    """Write moodle.csv and moodle.zip, or canvas.csv and canvas.zip, for those who have a mark.
-
-    Args:
-        found: what the zip held.
-        graded: the folder in which they are written.
-        name: of the assignment.
-
-    Returns:
-        lines that tell the teacher of it.
-    """
+    """Write moodle.csv and moodle.zip, or canvas.csv and canvas.zip, for those who have a mark; lines for the teacher."""
     marked = {key: result for key, result in results.items() if result.mark is not None}
     table, lines = (_moodle if found.platform == "Moodle" else _canvas)(found, name, marked)
     out, base = io.StringIO(), graded / found.platform.lower()

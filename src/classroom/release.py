@@ -26,7 +26,7 @@ from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell
 
 from courseware import notebooks, solutions
-from courseware.dependencies import used
+from courseware.dependencies import tags, used
 from courseware.notebooks import FOLDED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,12 +38,19 @@ HANDED_OUT = "worked_solutions"  # as posenc.lesson.exercises calls it, without 
 PART = "part_of_"  # before the name of an exercise: a part of it that gives a point by itself
 STUB = 'raise NotImplementedError("your turn")'
 
+SETTINGS = {  # what differs from nbgrader's defaults
+    "ClearSolutions": {"code_stub": {"python": STUB}},
+    # Learners may change any cell; a changed check is restored before it gives marks.
+    "LockCells": {f"lock_{kind}_cells": False for kind in ("grade", "solution", "readonly")},
+    "ClearOutput": {"enabled": False},
+    "OverwriteCells": {"add_missing_cells": True},
+}
 CONFIG = '''"""The settings under which this course's assignments are made and graded."""
 
-from classroom.release import nbgrader_settings
+from classroom.release import SETTINGS
 
 c = get_config()  # noqa: F821
-for section, values in nbgrader_settings().items():
+for section, values in SETTINGS.items():
     c[section].update(values)
 '''
 
@@ -52,24 +59,13 @@ class ClassroomError(Exception):
     """What is wrong and what to do, in a sentence for the teacher."""
 
 
-def nbgrader_settings() -> dict[str, dict]:
-    """What differs from nbgrader's defaults when an assignment is made and when its feedback is written."""
-    return {
-        "ClearSolutions": {"code_stub": {"python": STUB}},
-        # Learners may change any cell; a changed check is restored before it gives marks.
-        "LockCells": {f"lock_{kind}_cells": False for kind in ("grade", "solution", "readonly")},
-        "ClearOutput": {"enabled": False},
-        "OverwriteCells": {"add_missing_cells": True},
-    }
-
-
 def chapter(number: str) -> Path:
     """The notebook with this number.
 
     Raises:
         ClassroomError: there is none.
     """
-    paths = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+    paths = notebooks.chapters()
     for path in paths:
         if number and path.name.startswith(number.zfill(2)):
             return path
@@ -94,32 +90,29 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
         ClassroomError: an exercise has no hidden tests, or its worked function is not one like its stub.
     """
     source = copy.deepcopy(notebook)
-    cells = [cell for cell in source.cells if solutions.WORKED not in cell.metadata.get("tags", ())]
+    cells = [cell for cell in source.cells if solutions.WORKED not in tags(cell)]
     source.cells = []
     for cell in cells:
         source.cells.append(cell)
         cell.metadata.pop(FOLDED, None)  # an exercise of the laboratory is seen like one of the lesson
-        tags = cell.metadata.get("tags", ())
-        if solutions.HINTS in tags:
+        if solutions.HINTS in tags(cell):
             cell.source = re.sub(r"\s*\[Worked solution\].*$", "", cell.source)
         elif cell.cell_type == "markdown":
             cell.source = LINK.sub(r"\1", cell.source)
-        elif "exercise" in tags:
+        elif "exercise" in tags(cell):
             name, points = cell.metadata.ex.id, cell.metadata.ex.points
             if name not in tests:
                 raise ClassroomError(f"{name} has no hidden tests in src/classroom/hidden.")
             cell.source = _with_solution(cell.source, solutions.source(notebook, name), name)
             cell.metadata.nbgrader = _role(name, solution=True)
-        elif "check" in tags:
+        elif "check" in tags(cell):
             own = f'{name} = use("{name}", {name}, handed_out=True)'
             cell.source = f'check("{name}", {name}){MORE}{_hidden_region(name, name, tests[name])}\n{own}'
             if (part := f"{PART}{name}") in tests:
-                told = (
-                    f"# one of the {points} points is for a part: {ast.get_docstring(ast.parse(tests[part]).body[0])}"
-                )
-                graded = from_dict({"nbgrader": _role(part, grade=True, locked=True, points=1)})
-                region = _hidden_region(part, name, tests[part])
-                source.cells.append(new_code_cell(told + region, id=part, metadata=graded))
+                what = ast.get_docstring(ast.parse(tests[part]).body[0])
+                told = f"# one of the {points} points is for a part: {what}{_hidden_region(part, name, tests[part])}"
+                source.cells.append(new_code_cell(told, id=part))
+                source.cells[-1].metadata.nbgrader = _role(part, grade=True, locked=True, points=1)
                 points -= 1
             cell.metadata.nbgrader = _role(f"check_{name}", grade=True, locked=True, points=points)
     return source
@@ -145,8 +138,8 @@ def _with_solution(stub: str, solution: str, name: str) -> str:
 def _hidden_region(name: str, answer: str, test: str) -> str:
     """What stands in a check's cell for the grader alone. A learner may have given max or sum another value."""
     test = re.sub(rf"^def {name}\(", f"def test_{name}(", test, flags=re.MULTILINE)
-    lines = ["", "### BEGIN HIDDEN TESTS", "from builtins import *", "", "", test, "", ""]
-    return "\n".join([*lines, f"test_{name}({answer})", "### END HIDDEN TESTS"])
+    code = f"from builtins import *\n\n\n{test}\n\n\ntest_{name}({answer})"
+    return f"\n### BEGIN HIDDEN TESTS\n{code}\n### END HIDDEN TESTS"
 
 
 def hidden_tests(path: Path) -> dict[str, str]:
@@ -177,8 +170,7 @@ def configuration(folder: Path):
     from traitlets.config import Config
 
     warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader 0.9 was written for an older SQLAlchemy
-    settings = nbgrader_settings() | {"CourseDirectory": {"root": str(folder), "course_id": ""}}
-    return Config({section: Config(values) for section, values in settings.items()})
+    return Config(SETTINGS | {"CourseDirectory": {"root": str(folder), "course_id": ""}})
 
 
 def generate(folder: Path, name: str) -> None:
@@ -207,20 +199,16 @@ def worked_solutions(source: NotebookNode) -> str:
 def limit_hints(notebook: NotebookNode, most: int) -> None:
     """Leave each exercise so many hints at most."""
     for cell in notebook.cells:
-        if solutions.HINTS in cell.metadata.get("tags", ()):
-            found = re.findall(r"<details>.*?</details>", cell.source, re.DOTALL)
-            cell.source = "\n\n".join(found[:most])
+        if solutions.HINTS in tags(cell):
+            hints = re.findall(r"<details>.*?</details>", cell.source, re.DOTALL)
+            cell.source = "\n\n".join(hints[:most])
     notebook.cells = [cell for cell in notebook.cells if cell.cell_type != "markdown" or cell.source]
 
 
 def assignment(path: Path, classroom: Path = CLASSROOM, *, worked: bool = False, hints: int | None = None) -> Path:
-    """Make the assignment of a chapter; the folder of the students' notebook.
+    """Make the assignment of a chapter in the course folder; the folder of the students' notebook.
 
-    Args:
-        path: the chapter.
-        classroom: the course folder.
-        worked: whether the worked functions are put beside the students' notebook.
-        hints: how many an exercise gives at most; all of them unless given.
+    Where `worked`, the worked functions are put beside it; `hints` is how many an exercise gives at most.
     """
     name = path.stem
     source = classroom / "source" / name / path.name

@@ -1,9 +1,10 @@
-"""Start the kernel that runs a submission behind bubblewrap: `python sandbox.py SETTINGS CONNECTION`.
+"""Start the kernel that runs a submission behind bubblewrap: `python sandbox.py SETTINGS CONNECTION`, the first as JSON.
 
 The grader stays outside. Inside there is nothing but what is named here: the system's programs and libraries, the
 environment and the course's package, all read-only, and no network or other processes. Memory that no process would be
-held to account for, keyrings and namespaces of its own are refused. All that the code can write is in memory and as large as
-`disk` allows: the sockets of its kernel are made out here and handed in. Whatever was started ends with it. Started as root, it is an ordinary user of its own besides.
+held to account for, keyrings and namespaces of its own are refused. All that the code can write is in memory and as
+large as `disk` allows: the sockets of its kernel are made out here and handed in. Whatever was started ends with it.
+Started as root, it is an ordinary user of its own besides.
 
 Only the standard library, since it runs under the course's Python before anything else.
 """
@@ -50,22 +51,20 @@ HOW = (
 )
 
 
-# What the kernel calls a processor, and the numbers of the system calls that a submission is refused.
-REFUSED = {
-    "x86_64": (
-        0xC000003E,
-        {"add_key": 248, "request_key": 249, "keyctl": 250, "memfd_create": 319, "unshare": 272}
-        | {"shmget": 29, "msgget": 68},
-    ),
-    "aarch64": (
-        0xC00000B7,
-        {"add_key": 217, "request_key": 218, "keyctl": 219, "memfd_create": 279, "unshare": 97}
-        | {"shmget": 194, "msgget": 186},
-    ),
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # what the kernel calls these processors
+REFUSED = {  # the system calls that a submission may not make, and their numbers on each
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "unshare": (272, 97),
+    "clone3": (435, 435),  # the C library then uses clone, which can be looked into
+    "io_uring_setup": (425, 425),  # would make calls that nobody looks into
 }
-# Without clone3 the C library uses clone, which can be looked into; io_uring would make calls that nobody looks into.
-EVERYWHERE = {"io_uring_setup": 425, "clone3": 435, "memfd_secret": 447}
-CLONE = {"x86_64": 56, "aarch64": 220}
+CLONE = (56, 220)
 NEW_USER = 0x10000000  # the flag of clone for a user namespace
 
 
@@ -76,12 +75,12 @@ def call_filter(machine: str) -> bytes:
         return struct.pack("HBBI", code, yes, no, value)
 
     load, equal, least, has_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
-    name, calls = REFUSED[machine]
-    numbers = [*calls.values(), *EVERYWHERE.values()]
-    program = [step(load, 4), step(equal, name, 0, len(numbers) + 5), step(load, 0)]
+    column = [*MACHINES].index(machine)
+    numbers = [call[column] for call in REFUSED.values()]
+    program = [step(load, 4), step(equal, MACHINES[machine], 0, len(numbers) + 5), step(load, 0)]
     program += [step(least, 0x40000000, len(numbers) + 3)]  # the numbers of x32, a second way to the same calls
     program += [step(equal, number, len(numbers) - at + 2) for at, number in enumerate(numbers)]
-    program += [step(equal, CLONE[machine], 0, 3), step(load, 16), step(has_bit, NEW_USER, 0, 1)]
+    program += [step(equal, CLONE[column], 0, 3), step(load, 16), step(has_bit, NEW_USER, 0, 1)]
     return b"".join([*program, step(answer, 0x00050000 | errno.ENOSYS), step(answer, 0x7FFF0000)])
 
 
@@ -116,7 +115,7 @@ def missing() -> str:
     """Why bubblewrap cannot be had here and what to do; empty where it works."""
     if not shutil.which("bwrap"):
         return HOW.format(": it is not installed")
-    if platform.machine() not in REFUSED:
+    if platform.machine() not in MACHINES:
         return HOW.format(f": the system calls of {platform.machine()} are not known to the course")
     probe = ["bwrap", *SPACES[os.geteuid() == 0], "--ro-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/tmp", "true"]
     done = subprocess.run(probe, capture_output=True, text=True, check=False)
@@ -181,9 +180,7 @@ def listening(connection: dict) -> dict[str, int]:
 
 
 def main(settings: str, connection: str, *more: str) -> None:
-    with open(settings) as file:
-        wanted = json.load(file)
-    sockets = {}
+    wanted, sockets = json.loads(settings), {}
     if wanted["isolated"]:
         with open(connection) as file:
             sockets = listening(json.load(file))

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import stat
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,10 +42,6 @@ class Submission:
         return digest.hexdigest()
 
 
-def _regular(path: Path) -> bool:
-    return stat.S_ISREG(path.lstat().st_mode)
-
-
 def visible(text: str) -> str:
     """The text with control characters spelled out: a terminal would obey them."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: ascii(found[0])[1:-1], text)
@@ -68,7 +63,7 @@ def too_much(size: int, files: int, depth: int) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The regular files below a folder; links and devices are left out. A ClassroomError says where there are too many, or too deep."""
+    """The regular files below a folder, without links and devices; a ClassroomError where it is too many, or too deep."""
     found, folders = [], [folder]
     for each in folders:  # grows
         if fault := too_much(0, 0, len(each.parts) - len(folder.parts)):
@@ -109,16 +104,13 @@ def find_submissions(folder: Path, name: str) -> tuple[list[Submission], list[st
 
     Of several notebooks of a student the newest is graded; in a folder, of those that have the assignment's name, a
     number after it aside.
-
-    Args:
-        name: of the assignment, as in 04_rotary_encoding.
     """
     found: dict[str, list[tuple[Submission, list[Path]]]] = {}
     lines = []
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
             continue
-        if path.is_dir() and not path.is_symlink() or path.suffix == ".ipynb" and _regular(path):
+        if not path.is_symlink() and (path.is_dir() or path.is_file() and path.suffix == ".ipynb"):
             student = label(Path(path.name if path.is_dir() else path.stem))
             found.setdefault(student, []).append(submission_at(student, path, name))
         else:

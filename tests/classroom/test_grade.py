@@ -600,7 +600,7 @@ from classroom.autograde import Run, runs_needed
 from classroom.workplace import Limits
 
 watch, run = SimpleNamespace(used=10.0), Run()
-execute = runs_needed(run, Limits(cell_seconds=100), watch)()
+execute = runs_needed(run, Limits(cell_seconds=100), watch, None)()
 execute.km = SimpleNamespace(interrupt_kernel=lambda: print("interrupted"))
 for watch.used, since in ((109.0, 350), (111.0, 0), (10.0, 450)):  # of a processor, by the clock
     execute.start = 10.0, time.monotonic() - since
