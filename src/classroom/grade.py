@@ -13,7 +13,6 @@ machine gives no mark and leaves no result, so that the next run tries again. In
 
 import argparse
 import compileall
-import copy
 import hashlib
 import json
 import multiprocessing
@@ -55,19 +54,16 @@ def tidy(notebook: NotebookNode, released: NotebookNode) -> None:
     Of a cell that was duplicated the last keeps its role, as it is the last that counts when all are run. A check
     that is missing is put at the end.
     """
-    given = [cell.metadata.nbgrader for cell in released.cells if "nbgrader" in cell.metadata]
-    roles = {role.grade_id: role for role in given}
+    left = {cell.metadata.nbgrader.grade_id: cell for cell in released.cells if "nbgrader" in cell.metadata}
     for cell in reversed(notebook.cells):
         claimed = cell.metadata.get("nbgrader", {})
-        role = roles.pop(claimed.get("grade_id"), None) if isinstance(claimed, dict) else None
-        cell.metadata = nbformat.from_dict({"nbgrader": role} if role else {})
+        its = left.pop(claimed.get("grade_id"), None) if isinstance(claimed, dict) else None
+        cell.metadata = nbformat.from_dict({"nbgrader": its.metadata.nbgrader} if its else {})
         cell.pop("attachments", None)
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    notebook.metadata = copy.deepcopy(released.metadata)
-    for cell in released.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade_id") in roles and cell.metadata.nbgrader.get("grade"):
-            notebook.cells.append(copy.deepcopy(cell))
+    notebook.metadata = released.metadata
+    notebook.cells += [cell for cell in left.values() if cell.metadata.nbgrader.get("grade")]
 
 
 def lay_out(submission: Submission, base: Path, kernels: Path, number: int, template: Path):

@@ -26,7 +26,7 @@ from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell
 
 from courseware import notebooks, solutions
-from courseware.dependencies import tags, used
+from courseware.dependencies import tags
 from courseware.notebooks import FOLDED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,12 +65,15 @@ def chapter(number: str) -> Path:
     Raises:
         ClassroomError: there is none.
     """
-    paths = notebooks.chapters()
-    for path in paths:
-        if number and path.name.startswith(number.zfill(2)):
-            return path
-    names = ", ".join(path.stem for path in paths)
+    for path in notebooks.chapters([number.zfill(2)]):
+        return path
+    names = ", ".join(path.stem for path in notebooks.chapters())
     raise ClassroomError(f"CHAPTER is the number of a chapter, as in CHAPTER=01. There are: {names}.")
+
+
+def _subject(path: Path) -> str:
+    """A chapter's name without its number, which its modules have."""
+    return path.stem.partition("_")[2]
 
 
 # ------------------------------------------------------------------ source
@@ -85,9 +88,6 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
     Args:
         notebook: a chapter; stays as it is.
         tests: for each exercise a function of its name that raises where an answer is wrong, as source.
-
-    Raises:
-        ClassroomError: an exercise has no hidden tests, or its worked function is not one like its stub.
     """
     source = copy.deepcopy(notebook)
     cells = [cell for cell in source.cells if solutions.WORKED not in tags(cell)]
@@ -101,9 +101,7 @@ def teachers_source(notebook: NotebookNode, tests: dict[str, str]) -> NotebookNo
             cell.source = LINK.sub(r"\1", cell.source)
         elif "exercise" in tags(cell):
             name, points = cell.metadata.ex.id, cell.metadata.ex.points
-            if name not in tests:
-                raise ClassroomError(f"{name} has no hidden tests in src/classroom/hidden.")
-            cell.source = _with_solution(cell.source, solutions.source(notebook, name), name)
+            cell.source = _with_solution(cell.source, solutions.source(notebook, name))
             cell.metadata.nbgrader = _role(name, solution=True)
         elif "check" in tags(cell):
             own = f'{name} = use("{name}", {name}, handed_out=True)'
@@ -123,16 +121,11 @@ def _role(name: str, **role: object) -> NotebookNode:
     return from_dict(plain | {"grade_id": name} | role)
 
 
-def _with_solution(stub: str, solution: str, name: str) -> str:
-    """The stub with the body of the solution in place of the line that raises."""
-    (asked,) = (node for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef))
-    functions = [node for node in ast.parse(solution).body if isinstance(node, ast.FunctionDef)]
-    if len(functions) != 1 or [a.arg for a in functions[0].args.args] != [a.arg for a in asked.args.args]:
-        raise ClassroomError(f"the worked solution of {name} is not one function with the arguments of its stub.")
-    body = functions[0].body
-    lines = "\n".join(solution.split("\n")[body[0].lineno - 1 : body[-1].end_lineno])
-    region = f"    ### BEGIN SOLUTION\n{lines}\n    ### END SOLUTION"
-    return stub.replace(f"    {STUB}", region)
+def _with_solution(stub: str, solution: str) -> str:
+    """The stub with the body of the solution, a function, in place of the line that raises."""
+    (function,) = ast.parse(solution).body
+    body = "\n".join(solution.split("\n")[function.body[0].lineno - 1 :])
+    return stub.replace(f"    {STUB}", f"    ### BEGIN SOLUTION\n{body}\n    ### END SOLUTION")
 
 
 def _hidden_region(name: str, answer: str, test: str) -> str:
@@ -151,7 +144,7 @@ def hidden_tests(path: Path) -> dict[str, str]:
     Raises:
         ClassroomError: there is no such module.
     """
-    module = HIDDEN / f"{path.stem.partition('_')[2]}.py"
+    module = HIDDEN / f"{_subject(path)}.py"
     if not module.exists():
         raise ClassroomError(f"{path.stem} has no hidden tests: {module.name} is missing.")
     text = module.read_text(encoding="utf-8")
@@ -183,19 +176,6 @@ def generate(folder: Path, name: str) -> None:
         raise ClassroomError(f"nbgrader could not make {name}:\n{done['log']}{done.get('error') or ''}")
 
 
-def worked_solutions(source: NotebookNode) -> str:
-    """The module of the worked functions: the answers of the teacher's notebook, and the imports that they need."""
-    answers = [cell.source for cell in source.cells if cell.metadata.get("nbgrader", {}).get("solution")]
-    needed, imports = set().union(*map(used, answers)), []
-    for cell in (cell for cell in source.cells if cell.cell_type == "code"):
-        for node in ast.parse(cell.source).body:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                node.names = [name for name in node.names if (name.asname or name.name).partition(".")[0] in needed]
-                imports += [ast.unparse(node)] if node.names else []
-    functions = (re.sub(r" *### (BEGIN|END) SOLUTION\n?", "", answer).rstrip() for answer in answers)
-    return "\n\n\n".join(["\n".join(imports), *functions]) + "\n"
-
-
 def limit_hints(notebook: NotebookNode, most: int) -> None:
     """Leave each exercise so many hints at most."""
     for cell in notebook.cells:
@@ -220,7 +200,7 @@ def assignment(path: Path, classroom: Path = CLASSROOM, *, worked: bool = False,
     generate(classroom, name)
     release = classroom / "release" / name
     if worked:
-        notebooks.write(release / f"{HANDED_OUT}.py", worked_solutions(notebooks.read(source)))
+        shutil.copyfile(ROOT / "src/posenc/chapters" / _subject(path) / "worked.py", release / f"{HANDED_OUT}.py")
     if hints is not None:
         students = notebooks.read(release / path.name)
         limit_hints(students, hints)
