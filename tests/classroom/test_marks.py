@@ -11,32 +11,38 @@ from classroom import marks
 from classroom.marks import Result
 
 
-def test_names_are_no_formulas_and_a_missing_sandbox_is_noted(tmp_path):
-    result = marks.failure({"check_a": 2.0}, "it crashed")
-    marks.write_marks(tmp_path / "marks.csv", {"=1+1": result}, isolated=False)
-    header, line = (tmp_path / "marks.csv").read_text().splitlines()
-    assert header.endswith(",sandbox") and line.startswith("'=1+1,") and line.endswith(",none")
-
-
-def test_marks_as_a_table(tmp_path):
-    graded = Result(
-        {"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]}, {"check_a": "half of it", "check_b": "no"}, seconds=1.5
-    )
-    results = {"Zoë, B.": graded, "x": marks.failure({"check_a": 2.0, "check_b": 3.0}, "it crashed")}
-    marks.write_marks(tmp_path / "marks.csv", results)
+def table(tmp_path, results, **options):
+    marks.write_marks(tmp_path / "marks.csv", results, **options)
     with (tmp_path / "marks.csv").open(encoding="utf-8") as file:
-        header, *lines = csv.reader(file)
+        return [*csv.reader(file)]
+
+
+def test_marks_as_a_table_without_formulas_and_codes_that_a_terminal_obeys(tmp_path):
+    points = {"check_a": 2.0, "check_b": 3.0}
+    notes = {"check_a": "half of it", "check_b": "E: \x1b[2J\x9b1m\r✓"}
+    results = {
+        "Zoë, B.": Result({"check_a": [1.0, 2.0], "check_b": [0.0, 3.0]}, notes, seconds=1.5),
+        "=1+1": marks.failure(points, "it crashed"),
+        "bob": marks.no_mark(points, "no kernel starts"),
+    }
+    header, *lines = table(tmp_path, results)
     assert header == ["student", "mark", "points", "a", "b", "seconds", "reason", "sandbox"]
     assert lines == [
-        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", "a: half of it; b: no", "bubblewrap"],
-        ["x", "0.0", "5.0", "0.0", "0.0", "0.0", "it crashed", "bubblewrap"],
+        ["Zoë, B.", "1.0", "5.0", "1.0", "0.0", "1.5", r"a: half of it; b: E: \x1b[2J\x9b1m\r✓", "bubblewrap"],
+        ["'=1+1", "0.0", "5.0", "0.0", "0.0", "0.0", "it crashed", "bubblewrap"],
+        [
+            "bob",
+            "",
+            "5.0",
+            "",
+            "",
+            "0.0",
+            "no mark, this is no fault of the submission: no kernel starts",
+            "bubblewrap",
+        ],
     ]
-
-
-def test_no_terminal_obeys_what_an_answer_raised(tmp_path):
-    result = Result({"check_a": [0.0, 2.0]}, {"check_a": "E: \x1b[2J\x9b1m\r✓"})
-    marks.write_marks(tmp_path / "marks.csv", {"ann": result})
-    assert r"a: E: \x1b[2J\x9b1m\r✓" in (tmp_path / "marks.csv").read_text(encoding="utf-8")
+    header, line, *_ = table(tmp_path, results, isolated=False, status={"Zoë, B.": "late"})
+    assert (header[-2:], line[-2:]) == (["status", "sandbox"], ["late", "none"])
 
 
 def test_a_page_has_the_name_and_a_table_and_is_plain_text():

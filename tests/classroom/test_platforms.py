@@ -317,7 +317,8 @@ def returned(tmp_path, files, results=RESULTS, sheets=()):
 
 def test_moodles_worksheet_is_filled_and_the_rest_of_it_stays(tmp_path):
     other = SHEET.replace("Participant ", "Participant 9")  # of another assignment, newer
-    table, _, lines = returned(tmp_path, TWO, sheets=["a,b\n1,2\n", SHEET, other])
+    older = SHEET.replace("Zoë Lee", "Zoë")
+    table, _, lines = returned(tmp_path, TWO, sheets=["a,b\n1,2\n", older, SHEET, other])
     before = [*csv.reader(io.StringIO(SHEET.removeprefix("\ufeff")))]
     for line in before[1:3]:
         number = line[0].split()[1]
