@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 
+import assignment
 import pytest
 
 from classroom import marks
@@ -59,37 +60,31 @@ def test_a_page_has_the_name_and_a_table_and_is_plain_text():
 BOOK = """
 import json, sys
 from pathlib import Path
-import nbformat
 from nbgrader.api import Gradebook
 from classroom import grade, marks
 
 folder = Path(sys.argv[1])
-cells = [nbformat.v4.new_code_cell("def a(): pass"), nbformat.v4.new_code_cell("a()")]
-plain = {"schema_version": 3, "locked": False, "task": False}
-cells[0].metadata.nbgrader = plain | {"grade_id": "a", "solution": True, "grade": False}
-cells[1].metadata.nbgrader = plain | {"grade_id": "check_a", "solution": False, "grade": True, "points": 3}
-nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "01_x.ipynb")
-template = grade.new_template(folder / "01_x.ipynb", folder / "template")
+name, path = "01_permutation_invariance", folder / "gradebook.db"
+template = grade.new_template(folder / "source" / name / f"{name}.ipynb", folder / "template")
 
 def results():
-    graded = {name: marks.Result({"check_a": [got, 3.0]}) for name, got in (("ann", 1.0), ("bob", 2.0))}
-    return graded | {"cid": marks.no_mark({"check_a": 3.0}, "no disk")}
+    graded = {student: marks.Result({"check_a": [got, 2.0]}) for student, got in (("ann", 1.0), ("bob", 2.0))}
+    return graded | {"cid": marks.no_mark({"check_a": 2.0}, "no disk")}
 
-path = folder / "gradebook.db"
 counts = [marks.write_gradebook(path, template, results())]
 with Gradebook(f"sqlite:///{path}") as book:
-    ann = book.find_submission_notebook("01_x", "01_x", "ann")
-    ann.grades[0].manual_score = 2.5
-    book.find_submission_notebook("01_x", "01_x", "bob").grades[0].extra_credit = 0.5
+    ann = book.find_submission_notebook(name, name, "ann")
+    ann.grades[0].manual_score = 1.5
+    book.find_submission_notebook(name, name, "bob").grades[0].extra_credit = 0.5
     {comment.name: comment for comment in ann.comments}["a"].manual_comment = "nearly"
     book.db.commit()
-late = {"dan": marks.Result({"check_a": [3.0, 3.0]})}
+late = {"dan": marks.Result({"check_a": [2.0, 2.0]})}
 counts.append(marks.write_gradebook(path, template, late))
 again = results()
 counts.append(marks.write_gradebook(path, template, again))
 with Gradebook(f"sqlite:///{path}") as book:
-    scores = {s.student.id: s.score for s in book.assignment_submissions("01_x")}
-    notebooks = [book.find_submission_notebook("01_x", "01_x", student) for student in scores]
+    scores = {s.student.id: s.score for s in book.assignment_submissions(name)}
+    notebooks = [book.find_submission_notebook(name, name, student) for student in scores]
     assert not any(each.needs_manual_grade for notebook in notebooks for each in notebook.grades)
 print(json.dumps([counts, scores, again["ann"].marks, again["ann"].notes, again["bob"].marks]))
 """
@@ -97,12 +92,12 @@ print(json.dumps([counts, scores, again["ann"].marks, again["ann"].notes, again[
 
 @pytest.mark.slow
 def test_points_and_comments_by_hand_survive(tmp_path, classroom_python):
-    done = subprocess.run(
-        [classroom_python, "-W", "ignore", "-c", BOOK, tmp_path], capture_output=True, text=True, check=False
-    )
+    assignment.hand_out(tmp_path, "a")
+    command = [classroom_python, "-W", "ignore", "-c", BOOK, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     counts, scores, marks, notes, bobs = json.loads(done.stdout.splitlines()[-1])
     assert counts == [0, 3, 3]
-    assert scores == {"ann": 2.5, "bob": 2.5, "dan": 3.0}
-    assert marks == {"check_a": [2.5, 3.0]} and notes == {"check_a": "nearly"}
-    assert bobs == {"check_a": [2.5, 3.0]}, "extra credit counts"
+    assert scores == {"ann": 1.5, "bob": 2.5, "dan": 2.0}
+    assert marks == {"check_a": [1.5, 2.0]} and notes == {"check_a": "nearly"}
+    assert bobs == {"check_a": [2.5, 2.0]}, "extra credit counts"

@@ -8,19 +8,9 @@ from posenc.lesson import exercises
 
 
 def test_submissions_are_found(tmp_path):
-    for name in (
-        "ann.ipynb",
-        "bob/mine.ipynb",
-        "bob/.ipynb_checkpoints/mine-checkpoint.ipynb",
-        "cid/a.ipynb",
-        "cid/deep/01_x.ipynb",
-        "cid/deep/h.py",
-        "cid/deep/old/01_x.ipynb",
-        "dan/a.py",
-        "fay/01_x.ipynb",
-        "fay.ipynb",
-        ".x/y.ipynb",
-    ):
+    files = "ann.ipynb bob/mine.ipynb bob/.ipynb_checkpoints/mine-checkpoint.ipynb cid/a.ipynb cid/deep/01_x.ipynb "
+    files += "cid/deep/h.py cid/deep/old/01_x.ipynb dan/a.py fay/01_x.ipynb fay.ipynb .x/y.ipynb"
+    for name in files.split():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "eve.ipynb").symlink_to(tmp_path / "ann.ipynb")
@@ -31,13 +21,8 @@ def test_submissions_are_found(tmp_path):
         os.utime(tmp_path / old, (0, 0))
     found, lines = submissions.find_submissions(tmp_path, "01_x")
     notebooks = {each.student: each.notebook and str(each.notebook.relative_to(tmp_path)) for each in found}
-    assert notebooks == {
-        "ann": "ann.ipynb",
-        "bob": "bob/mine.ipynb",
-        "cid": "cid/deep/01_x.ipynb",
-        "dan": None,
-        "fay": "fay.ipynb",
-    }
+    mine = {"ann": "ann.ipynb", "bob": "bob/mine.ipynb", "cid": "cid/deep/01_x.ipynb", "fay": "fay.ipynb"}
+    assert notebooks == mine | {"dan": None}
     assert lines == [
         "eve.ipynb is neither a notebook nor a folder: not graded",
         "notes.txt is neither a notebook nor a folder: not graded",
@@ -49,14 +34,7 @@ def test_submissions_are_found(tmp_path):
 
 def test_worked_functions_and_a_copy_of_the_course_do_not_go_with_the_notebook(tmp_path):
     assert submissions.HANDED_OUT == exercises.HANDED_OUT
-    names = (
-        "worked_solutions.py",
-        "worked_solutions/all.py",
-        "posenc/__init__.py",
-        "deep/posenc.py",
-        "a.ipynb",
-        "b.py",
-    )
+    names = "worked_solutions.py worked_solutions/all.py posenc/__init__.py deep/posenc.py a.ipynb b.py".split()
     files = tuple(tmp_path / name for name in names)
     found = submissions.Submission("ann", tmp_path / "a.ipynb", files).files()
     assert [name for name, _ in found] == ["b.py"]
