@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from courseware import notebooks
+from courseware.dependencies import MAGIC
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "src").rglob("*.py"))
@@ -18,8 +19,7 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 
 def code(path):
     if path.suffix == ".ipynb":
-        cells = [cell.source for cell in notebooks.read(path).cells if cell.cell_type == "code"]
-        return re.sub(r"^\s*[%!].*", "", "\n".join(cells), flags=re.MULTILINE)
+        return MAGIC.sub("", "\n".join(cell.source for cell in notebooks.read(path).cells if cell.cell_type == "code"))
     return path.read_text(encoding="utf-8")
 
 

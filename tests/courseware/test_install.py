@@ -123,10 +123,17 @@ def test_the_classroom_gets_what_the_course_has_not(checkout):
     assert checkout.run("classroom") == [LEARNS, made, pip]
 
 
-@pytest.mark.parametrize("lost", ["installed", "bin/python"])
-def test_a_half_finished_install_is_made_anew(checkout, lost):
+@pytest.mark.parametrize("lost", ["installed", "bin/python", None])
+def test_a_half_finished_install_and_a_change_that_fails_are_made_anew(checkout, lost):
     checkout.run("dev")
-    (checkout.folder / ".venv" / lost).unlink()
+    if lost:
+        (checkout.folder / ".venv" / lost).unlink()
+    else:
+        (checkout.folder / "constraints.txt").write_text("")
+        checkout.trouble = {"pip": 1}
+        with pytest.raises(SystemExit, match="its reason is above"):
+            checkout.run("lab")
+        checkout.trouble = {}
     assert checkout.run("lab") == [VENV, LEARNS, LAB]
 
 
@@ -160,16 +167,6 @@ def test_a_command_that_fails_ends_it_and_no_stamp_says_that_all_is_there(checko
     with pytest.raises(SystemExit, match=re.escape(said)):
         checkout.run(command)
     assert (checkout.folder / ".venv/installed").exists() == (command == "classroom")
-
-
-def test_a_change_that_fails_is_made_anew(checkout):
-    checkout.run("lab")
-    (checkout.folder / "constraints.txt").write_text("")
-    checkout.trouble = {"pip": 1}
-    with pytest.raises(SystemExit, match="its reason is above"):
-        checkout.run("lab")
-    checkout.trouble = {}
-    assert checkout.run("lab") == [VENV, LEARNS, LAB]
 
 
 # ---------------------------------------------------- where torch comes from

@@ -62,15 +62,10 @@ def test_a_palette_is_no_news():
 # ------------------------------------------------------------------ outputs
 
 
-def encoded(image):
-    file = io.BytesIO()
-    image.save(file, "PNG")
-    return base64.b64encode(file.getvalue()).decode()
-
-
 def outputs(measured=0.5, bound=1, printed="one\n", **picture):
     claim = bundle([make("it is", measured, below=bound)])
-    figure = {"image/png": encoded(drawn(**picture)), "text/plain": "Figure: a curve"}
+    encoded = base64.b64encode(notebooks.png(drawn(**picture))).decode()
+    figure = {"image/png": encoded, "text/plain": "Figure: a curve"}
     return [
         v4.new_output("stream", name="stdout", text=printed),
         v4.new_output("display_data", data=claim),

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from functools import partial
 
 import nbformat
 import pytest
@@ -79,8 +80,9 @@ def test_an_exercise_that_nobody_registered_or_solved_is_named_before_anything_r
     for name, said in {"nobody": "no exercise is called 'nobody'", "unpermute": "unpermute has no worked sol"}.items():
         made = v4.new_notebook(cells=[v4.new_code_cell(IMPORTS), *asked(name, "1.1 · None")])
         monkeypatch.delattr(worked, "unpermute", raising=False)
-        with pytest.raises(KeyError, match=said):
-            with_solutions(made)
+        for ask in (with_solutions, partial(source, name=name)):
+            with pytest.raises(KeyError, match=said):
+                ask(made)
         (tmp_path / "01_a.ipynb").write_text(notebooks.text(made))
         assert notebooks.main([], tmp_path) == 1 and f"01_a: {said}" in capsys.readouterr().err
 
