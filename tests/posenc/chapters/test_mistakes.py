@@ -83,16 +83,9 @@ def test_the_worked_function_itself_earns_no_tick(name, monkeypatch, capsys):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_has_a_worked_function_for_each_exercise_and_no_other(chapter):
-    asked = {
-        name for name in NAMES if exercises.find(name).checker.__module__ == f"posenc.chapters.{chapter}.exercises"
-    }
     module = importlib.import_module(f"posenc.chapters.{chapter}.worked")
-    written = {
-        name
-        for name, function in inspect.getmembers(module, inspect.isfunction)
-        if function.__module__ == module.__name__
-    }
-    assert written == asked
+    written = {name for name, f in inspect.getmembers(module, inspect.isfunction) if f.__module__ == module.__name__}
+    assert written == {name for name in NAMES if exercises.find(name).chapter == chapter}
 
 
 class Form(ast.NodeTransformer):
@@ -146,11 +139,8 @@ def test_no_hint_is_a_line_of_the_solution(name):
 
 
 def test_a_hint_that_is_the_solution_is_seen():
-    worked, shown = (
-        ast.parse(code, mode="eval").body
-        for code in (
-            "(everywhere - cached).norm(dim=-1).argmin().item()",
-            "(rows - torch.tensor([2.1, 1.8])).norm(dim=0).argmin().item()",
-        )
-    )
-    assert form(worked) == form(shown) == "(_ - _).norm(dim=_).argmin().item()"
+    for code in (
+        "(everywhere - cached).norm(dim=-1).argmin().item()",
+        "(rows - torch.tensor([2.1, 1.8])).norm(dim=0).argmin().item()",
+    ):
+        assert form(ast.parse(code, mode="eval").body) == "(_ - _).norm(dim=_).argmin().item()"

@@ -111,30 +111,27 @@ def test_a_message_tells_what_the_function_was_called_with():
 
 
 RIGHT = torch.tensor([[1.0, -3.0], [2.0, 5.0]], dtype=torch.float64)
+HIDDEN = torch.tensor([[1.0, -torch.inf], [2.0, 5.0]])
 
 
 @pytest.mark.parametrize(
-    "got, words",
+    "got, right, words",
     [
-        (RIGHT.bfloat16() + 0.01, "right to a few digits, so don't round, and keep float64 on the way"),
-        (-RIGHT, "every number has the other sign"),
-        (RIGHT / 2, "every number is 0.5 times what it should be"),
-        (-3 * RIGHT, "every number is -3 times what it should be"),
-        (RIGHT + 1, "every number is 1 too large"),
-        (RIGHT - 0.5, "every number is 0.5 too small"),
-        (RIGHT.T, "at [0, 1] it is 2 and should be -3"),
-        (0 * RIGHT, "every number is 0 times what it should be"),
+        (RIGHT.bfloat16() + 0.01, RIGHT, "right to a few digits, so don't round, and keep float64 on the way"),
+        (-RIGHT, RIGHT, "every number has the other sign"),
+        (RIGHT / 2, RIGHT, "every number is 0.5 times what it should be"),
+        (-3 * RIGHT, RIGHT, "every number is -3 times what it should be"),
+        (RIGHT + 1, RIGHT, "every number is 1 too large"),
+        (RIGHT - 0.5, RIGHT, "every number is 0.5 too small"),
+        (RIGHT.T, RIGHT, "at [0, 1] it is 2 and should be -3"),
+        (0 * RIGHT, RIGHT, "every number is 0 times what it should be"),
+        (HIDDEN + torch.tensor([1.0, 0.0]), HIDDEN, "at [0, 0] it is 2 and should be 1"),
+        (3 * HIDDEN, HIDDEN, "every number is 3 times what it should be"),
+        (HIDDEN.nan_to_num(neginf=0), HIDDEN, "at [0, 1] it is 0 and should be -inf"),
     ],
 )
-def test_how_a_tensor_differs(got, words):
-    assert difference(got, RIGHT) == words
-
-
-def test_hidden_keys_do_not_disturb_the_difference():
-    hidden = torch.tensor([[1.0, -torch.inf], [2.0, 5.0]])
-    assert difference(hidden + torch.tensor([1.0, 0.0]), hidden) == "at [0, 0] it is 2 and should be 1"
-    assert difference(3 * hidden, hidden) == "every number is 3 times what it should be"
-    assert difference(hidden.nan_to_num(neginf=0), hidden) == "at [0, 1] it is 0 and should be -inf"
+def test_how_a_tensor_differs_also_where_keys_are_hidden(got, right, words):
+    assert difference(got, right) == words
 
 
 class Silent:
@@ -188,15 +185,19 @@ def test_a_cell_cannot_take_the_strictness_away():
     assert "AssertionError: never: as always" in done.stderr
 
 
-def worked_double_it(x):
-    return 2 * x
+def right_one(x):
+    return x + x
+
+
+def wrong_one(x):
+    return x
 
 
 @pytest.fixture
 def worked(monkeypatch):
     """The chapter's module of worked functions, beside the exercises of this file."""
     module = types.ModuleType(find("double_it")._module_of_worked)
-    module.double_it = types.FunctionType(worked_double_it.__code__, {"__name__": module.__name__}, "double_it")
+    module.double_it = types.FunctionType(right_one.__code__, {"__name__": module.__name__}, "double_it")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return module.double_it
 
@@ -211,46 +212,47 @@ def beside(tmp_path, monkeypatch):
     sys.modules.pop("worked_solutions", None)
 
 
-GOES_ON = "The chapter goes on with the worked double_it.\n"
-NO_TICK = "○ double_it: this is the worked solution; run your own cell first\n"
+# Whether it is an assignment, whether it is graded, which worked functions there are, and what then stands for a right
+# answer, a wrong one, one that is no function and one that is still open: itself unless it is said.
+TAKEN = [
+    (False, False, [], {}),
+    (False, False, ["worked"], {wrong_one: "worked", None: "worked", stub: "worked"}),
+    (False, True, ["worked", "beside"], {}),
+    (True, False, [], {}),
+    (True, False, ["worked"], {}),
+    (True, False, ["worked", "beside"], {stub: "beside"}),
+    (True, True, ["worked", "beside"], {}),
+]
 
 
-def wrong_one(x):
-    return x
+@pytest.mark.parametrize("handed_out, graded, there, taken", TAKEN)
+def test_what_takes_the_place_of_an_answer(handed_out, graded, there, taken, request, monkeypatch, capsys):
+    monkeypatch.setattr("posenc.lesson.exercises.STRICT", graded)
+    made = {name: request.getfixturevalue(name) for name in there}
+    for answer in (right_one, wrong_one, None, stub):
+        got = use("double_it", answer, handed_out=handed_out)
+        if answer not in taken and answer is stub:
+            with pytest.raises(Unanswered, match="This cell needs double_it, which is still open") as raised:
+                got(21)
+            assert raised.value._render_traceback_() == [str(raised.value)]
+        elif answer not in taken:
+            assert got is answer
+        else:
+            assert got(21) == 42 and (got is made["worked"]) == (taken[answer] == "worked")
+        assert capsys.readouterr().out == (
+            "The chapter goes on with the worked double_it.\n" if answer in taken else ""
+        )
+    assert ("worked_solutions" in sys.modules) == ("beside" in taken.values())
 
 
-def open_still(name="double_it", **options):
-    """Whether the stub stays what it is: in one line, whoever calls it is told to answer it."""
-    still = use(name, stub, **options)
-    with pytest.raises(Unanswered, match=f"This cell needs {name}, which is still open") as raised:
-        still(21)
-    check(name, still)
-    return raised.value._render_traceback_() == [str(raised.value)]
-
-
-@pytest.mark.parametrize("handed_out", [False, True])
-def test_use_keeps_what_passes_and_says_nothing(handed_out, worked, beside, capsys):
-    def mine(x):
-        return x + x
-
-    assert use("double_it", mine, handed_out=handed_out) is mine
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("answer", [stub, wrong_one, None])
-def test_the_chapter_goes_on_with_the_worked_function(answer, worked, capsys):
-    assert use("double_it", answer) is worked
-    assert capsys.readouterr().out == GOES_ON
-
-
-@pytest.mark.parametrize("handed_out", [False, True])
-def test_under_grading_no_worked_function_takes_the_answers_place(handed_out, worked, beside, grading, capsys):
-    assert use("double_it", wrong_one, handed_out=handed_out) is wrong_one
-    with pytest.raises(Unanswered, match="needs double_it, which is still open"):
-        use("double_it", stub, handed_out=handed_out)(21)
-    assert capsys.readouterr().out == "" and "worked_solutions" not in sys.modules
-    with pytest.raises(AssertionError, match="this is the worked solution"):
-        check("double_it", worked)
+def test_an_open_answer_stays_open_and_what_was_handed_out_earns_no_tick(beside, capsys):
+    check("double_it", use("a_number", stub, handed_out=True))
+    handed_out = use("double_it", stub, handed_out=True)
+    check("double_it", handed_out)
+    assert use("double_it", handed_out, handed_out=True) is handed_out
+    goes_on = "The chapter goes on with the worked double_it."
+    no_tick = "○ double_it: this is the worked solution; run your own cell first"
+    assert capsys.readouterr().out.splitlines() == ["○ double_it: not attempted yet", goes_on, no_tick, goes_on]
 
 
 @pytest.mark.parametrize("call", [lambda: check("nope", stub), lambda: use("nope", stub), lambda: find("nope")])
@@ -262,28 +264,6 @@ def test_an_unknown_name_lists_the_known_ones(call):
 def test_two_exercises_cannot_share_a_name():
     with pytest.raises(ValueError, match="two exercises are called 'double_it'"):
         exercise()(find("double_it").checker)
-
-
-@pytest.mark.parametrize("handed_out", [False, True])
-def test_without_a_worked_function_the_answer_stays(handed_out, capsys):
-    assert use("double_it", wrong_one, handed_out=handed_out) is wrong_one
-    assert open_still(handed_out=handed_out)
-    assert capsys.readouterr().out == "○ double_it: not attempted yet\n"
-
-
-def test_in_an_assignment_the_chapters_worked_function_takes_nobodys_place(worked):
-    assert use("double_it", wrong_one, handed_out=True) is wrong_one
-    assert open_still(handed_out=True)
-
-
-def test_the_worked_function_that_was_handed_out_takes_the_place_of_an_open_answer_alone(beside, capsys):
-    handed_out = use("double_it", stub, handed_out=True)
-    assert handed_out(21) == 42
-    check("double_it", handed_out)
-    assert use("double_it", handed_out, handed_out=True) is handed_out
-    assert capsys.readouterr().out == GOES_ON + NO_TICK + GOES_ON
-    assert use("double_it", wrong_one, handed_out=True) is wrong_one
-    assert open_still("a_number", handed_out=True)
 
 
 def test_a_broken_module_is_not_taken_for_none(beside):

@@ -77,14 +77,11 @@ def test_an_exercise_of_another_chapter_or_of_no_chapter_is_not_counted(own):
     assert done(own) == OPEN
 
 
-def test_where_the_reader_was(own):
-    assert last(own) == ""
-    progress.note("one", "shift", "✗")
-    assert last(own) == "[01 One: Exercise · shift it](01_one.ipynb#cell-id=exercise-shift)"
-
-
 def test_who_runs_a_whole_chapter_is_at_its_first_open_exercise_or_the_last_answer(own):
+    assert last(own) == ""
     for chapter, name, sign, where in (
+        ("one", "shift", "✗", "[01 One: Exercise · shift it](01_one.ipynb#cell-id=exercise-shift)"),
+        ("two", "embed", "○", "embed it"),
         ("one", "turn", "○", "turn it"),
         ("one", "shift", "○", "turn it"),
         ("one", "turn", "✓", "turn it"),

@@ -8,34 +8,10 @@ from slips import mistakes
 from posenc.additive import binary, integer, shift_matrix, sinusoidal
 
 
-def split_shift(offset, d):
-    order = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
-    return shift_matrix(offset, d)[order][:, order]
-
-
-def from_position_0(offset, d):
-    start, end = sinusoidal(torch.tensor([0, offset]), d, dtype=torch.float64)
-    return torch.outer(end, start) / (start @ start)
-
-
 def by_inverse(tokens, encodings):
     gram = encodings @ encodings.T
     rest = torch.eye(tokens.shape[1]) - encodings.T @ torch.linalg.inv(gram) @ encodings
     return rest @ torch.linalg.pinv(tokens @ rest) @ tokens
-
-
-def by_least_squares(tokens, encodings):
-    both, wanted = torch.cat([tokens, encodings]), torch.cat([tokens, 0 * encodings])
-    return torch.linalg.lstsq(both, wanted).solution
-
-
-def from_pairs(tokens, encodings):
-    sums = (tokens[:, None] + encodings).flatten(0, 1)
-    return torch.linalg.pinv(sums) @ tokens.repeat_interleave(len(encodings), 0)
-
-
-def by_heights(here, there):
-    return round((there[-2].asin() - here[-2].asin()).item() * 10_000 ** (1 - 2 / len(here)))
 
 
 def by_two_angles(here, there, *, back=lambda angle: angle):
@@ -96,7 +72,9 @@ PLANTED = mistakes(
         "backwards it loses the sign": "abs(result)",
         "positions are whole, so round": "round( → (",
         "pair 0 has come round several times": "-2: → :2; len(here) - 1 → len(here) * 0",
-        "between position 14,000 and position 14,010 it finds -10: there the slowest sine falls": by_heights,
+        "between position 14,000 and position 14,010 it finds -10: there the slowest sine falls": (
+            "round((there[-2].asin() - here[-2].asin()).item() * 10_000 ** (1 - 2 / len(here)))"
+        ),
         "the slowest hand passes the half turn": by_two_angles,
         "between position 3 and position 7 it finds 5, not 4": "5",
         "right for d = 64; for d = 16 it finds": "len(here) → 64",
@@ -104,10 +82,10 @@ PLANTED = mistakes(
     shift={
         "it leaves every position where it is": "torch.eye(d).double()",
         "the wrong way": "worked(-offset, d)",
-        "it pairs dimension i with i + d/2": split_shift,
+        "it pairs dimension i with i + d/2": "result[[*range(0, d, 2), *range(1, d, 2)]][:, [*range(0, d, 2), *range(1, d, 2)]]",
         "by the angle of pair 0": "offset / 10_000 ** → offset + 0 *",
         "only pair 0 turns": "torch.block_diag(worked(offset, 2), torch.eye(d - 2).double())",
-        "S PE(0) is PE(3), but S PE(1) is not PE(4)": from_position_0,
+        "S PE(0) is PE(3), but S PE(1) is not PE(4)": "torch.outer(*sinusoidal(torch.tensor([offset, 0]), d, dtype=torch.float64)) * 2 / d",
         "the matrix is not orthogonal": "0.9 * result",
         "the block of pair 0 turns by -2.28, and 3 / base^(2·0/d) is 3": "worked(offset + 1, d)",
         "and for d = 12 and an offset of 120 right to a few": "result.float().double()",
@@ -163,8 +141,8 @@ RIGHT = [
     ),
     ("places_between", lambda *both: by_two_angles(*both, back=lambda a: math.remainder(a, 2 * math.pi))),
     ("shift", shift_matrix),
-    ("separate", from_pairs),
-    ("separate", by_least_squares),
+    ("separate", lambda t, e: torch.linalg.pinv((t[:, None] + e).flatten(0, 1)) @ t.repeat_interleave(len(e), 0)),
+    ("separate", lambda t, e: torch.linalg.lstsq(torch.cat([t, e]), torch.cat([t, 0 * e])).solution),
     ("mine", triangles, "grants: smooth."),
     ("mine", random_rows, "grants: none."),
 ]

@@ -7,7 +7,6 @@ import torch
 from artists import points, said, shown, tips
 from pictures import at
 
-from posenc.additive import binary, sinusoidal
 from posenc.chapters.additive_encodings import figures
 
 
@@ -24,12 +23,6 @@ def test_the_mean_takes_off_a_part_of_what_the_first_number_alone_gets():
     assert tips(live, "minus its mean")[:, 1].tolist() == pytest.approx([14 / 3, -16 / 3, 2 / 3], abs=1e-6)
 
 
-def test_with_corners_the_waves_are_the_binary_digits():
-    live = at(figures.corners())
-    for digits, name in zip(binary(torch.arange(16), 4).T, ("1s", "2s", "4s", "8s")):
-        assert points(live, f"{name}, dots")[:, 0].tolist() == digits.tolist()
-
-
 def test_without_corners_the_waves_are_sines_and_with_cosines_the_steps_are_level():
     live = at(figures.corners(), filed=100)
     along, places = points(live, "4s").T
@@ -38,36 +31,6 @@ def test_without_corners_the_waves_are_sines_and_with_cosines_the_steps_are_leve
     live.set(cosines=True)
     level = math.sqrt(sum(math.sin(math.pi / period) ** 2 for period in (2, 4, 8, 16)))
     assert tips(live, "steps")[:, 0].tolist() == pytest.approx([level] * 15, abs=1e-5)
-
-
-def test_the_dashed_lines_lead_from_the_tip_to_the_ends_of_the_waves():
-    live = at(figures.clock_and_waves(), position=60, pair=4)
-
-    def on_page(name):
-        pixels = live.artists[name].axes.transData.transform(points(live, name)[-1])
-        return live.figure.transFigure.inverted().transform(pixels)
-
-    for name, level in (("sine", 1), ("cosine", 0)):  # the one is level, the other plumb
-        start, end = points(live, f"to the {name}").tolist()
-        assert start == pytest.approx(on_page("hand"), abs=1e-6)
-        assert end == pytest.approx(on_page(name), abs=1e-6)
-        assert start[level] == pytest.approx(end[level])
-
-
-def test_every_hand_ends_where_the_matrix_sends_it():
-    live = at(figures.all_hands(), position=20, offset=-9)
-    for name, position in (("before", 20), ("after", 11)):
-        hands = torch.stack([points(live, f"{name} {pair}")[1].flip(0) for pair in range(4)])  # sine, cosine
-        code = sinusoidal(torch.tensor(position), 8, base=100.0, dtype=torch.float64)
-        torch.testing.assert_close(hands.flatten(), code)
-
-
-def test_the_marked_diagonal_has_the_value_of_the_dot():
-    live = at(figures.similarity_by_offset(), offset=12)
-    matrix = shown(live, "matrix", 64)
-    assert torch.equal(matrix[0].isnan(), torch.arange(64) > 12)  # the map goes as far as the curve
-    torch.testing.assert_close(matrix.diagonal(-12), points(live, "now")[0, 1].expand(52))
-    assert points(live, "diagonal").tolist() == [[0, 12], [52, 64]]
 
 
 def test_the_steps_that_rise_are_black_and_counted():

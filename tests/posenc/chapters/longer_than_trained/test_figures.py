@@ -140,13 +140,6 @@ def test_the_longest_text_without_a_new_angle():
         assert len(points(live, "slow")) == (wavelengths > 2**length).sum()
 
 
-def test_with_the_base_that_the_figure_names_the_slowest_pair_just_comes_round():
-    live = at(figures.bases())
-    base = float(said(live, "readout").rpartition(" ")[2].replace(",", ""))
-    slowest = [2 * math.pi / angles(ONE, 128, base=base + more)[-1] for more in (-1, 1)]
-    assert slowest[0] < 4096 < slowest[1]
-
-
 def test_a_change_without_end_has_its_sign():
     row = {column: index / 10 for index, column in enumerate(ROWS)} | {"moved by 100": math.inf}
     exact = figures.card({"mine": row}).figure.axes[0]

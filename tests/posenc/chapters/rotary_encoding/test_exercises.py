@@ -10,31 +10,6 @@ from posenc.rotary import angles, rotate, to_half_split, to_interleaved
 right_look_back = slip("look_back", "result")
 
 
-def adds(x, p, base):
-    theta = p[:, None] * base ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
-    return x + torch.stack([theta.cos(), theta.sin()], dim=-1).flatten(-2)
-
-
-def in_one_pair(d, *, steps=64, sign=-1, pair=None):
-    """k = sign · q in the fastest pair that makes less than half a turn in so many steps."""
-    pair = int((steps * angles(torch.tensor(1), d) >= math.pi).sum()) if pair is None else pair
-    query = torch.zeros(d, dtype=torch.float64)
-    query[2 * pair + 1] = 1
-    return torch.stack([query, sign * query])
-
-
-def leaning(d):
-    """The key a quarter of a turn aside, so that the score is a sine of the distance."""
-    query, key = in_one_pair(d, steps=128)
-    return torch.stack([query, -key.unflatten(0, (-1, 2)).flip(1).flatten()])
-
-
-def in_two_pairs(d):
-    """Most of the score in the fastest pair that is slow enough, a fifth in the next."""
-    query = sum(share**0.5 * in_one_pair(d)[0].roll(2 * step) for step, share in enumerate((0.8, 0.2)))
-    return torch.stack([query, -query])
-
-
 def first_close(key, cached, length):
     close = torch.isclose(rotate(key.expand(length, -1), angles(torch.arange(length), len(key))), cached, atol=1e-6)
     return close.all(dim=-1).int().argmax().item()
@@ -76,7 +51,10 @@ PLANTED = mistakes(
         "the next position": "worked(x, positions + 1, base)",
         "whatever the positions are": "worked(x, torch.arange(len(positions)), base)",
         "along the first axis, the heads": "worked(x.transpose(0, 1), positions, base).transpose(0, 1)",
-        "it adds cosines and sines": adds,
+        "it adds cosines and sines": (
+            "first * theta.cos() - second * theta.sin() → first + theta.cos();"
+            "first * theta.sin() + second * theta.cos() → second + theta.sin()"
+        ),
         "the base is not used": "worked(x, positions, 10_000)",
         "the token at position 0 has changed, where the angle is 0: at [0, 0]": "worked(x, positions + 2, base)",
         "the lengths have changed": "- second → + second",
@@ -99,7 +77,9 @@ PLANTED = mistakes(
         "have the lengths 0 and 0": "0 * result",
         "with d = 64 it rises all the way, but by 3.64e-05 only": "query[2 * pair] → query[-1]",
         "the same at every distance": "torch.eye(d).double()[[0, -1]]",
-        "it rises with n - m, towards keys that stand ahead": leaning,
+        "it rises with n - m, towards keys that stand ahead": (
+            "64 * → 128 *; -query → -query.unflatten(0, (-1, 2)).flip(1).flatten()"
+        ),
         "it falls with every step, from 1.00 to -0.90": "-query → query",
         "it rises up to distance 42 and falls from there": "64 * → 32 *",
         "it goes from -1.00 to -0.43, but falls from distance 5 to 6": "query[2 * pair] = 1 → query[:] = d**-0.5",
@@ -148,7 +128,7 @@ PLANTED = mistakes(
 RIGHT = [
     ("rotary", lambda x, p, base: rotate(x, angles(p, x.shape[-1], base=base))),
     ("look_back", slip("look_back", "-back → back; , key]) →]); stack([ → stack([key,")),
-    ("break_decay", in_one_pair),
-    ("break_decay", in_two_pairs),
+    ("break_decay", slip("break_decay", "query[2 * pair] → query[2 * pair + 1]")),
+    ("break_decay", slip("break_decay", "0.8**0.5 * result + 0.2**0.5 * result.roll(2, -1)")),
     ("half_split_weight", lambda w, d: to_half_split(w, d, dim=0)),
 ]

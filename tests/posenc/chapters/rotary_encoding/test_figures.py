@@ -10,7 +10,7 @@ from pictures import at
 from posenc.chapters.rotary_encoding import figures
 from posenc.chapters.rotary_encoding.figures.turning import _between
 from posenc.lesson.drawing import signed
-from posenc.rotary import angles, rotate, to_half_split
+from posenc.rotary import angles, rotate
 
 
 def rounding_errors():
@@ -70,15 +70,10 @@ def test_what_looks_back_is_the_function_that_was_given():
     assert asked[-1] == (7, 64) and said(live, "said").startswith("the query at 9 looks most at 4, weight")
 
 
-@pytest.mark.parametrize("verb, name", [(9, 1), (4, 4)])
-def test_a_bias_lifts_both_keys_and_a_turn_each_at_its_own_distance(verb, name):
-    live = at(figures.this_key_there(), verb=verb, name=name)
-    lines = {way: [points(live, f"{way}, {who}")[:, 1] for who in ("a verb", "a name")] for way in ("added", "turned")}
-    leads = {way: one - other for way, (one, other) in lines.items()}
-    assert leads["added"].tolist() == pytest.approx([0.3] * 13)
-    assert [line.argmax() for line in lines["turned"]] == [verb, name]
-    ahead = f"verb ahead by {leads['turned'][verb]:.1f}, {name} back: name ahead by {-leads['turned'][name]:.1f}"
-    assert said(live, "turned, said") == f"{verb} back: {'even' if verb == name else ahead}"
+def test_two_keys_that_are_sought_at_one_distance_are_lifted_once_and_even_where_they_are_turned():
+    live = at(figures.this_key_there(), verb=4, name=4)
+    assert points(live, "added, a verb")[:, 1].tolist() == pytest.approx([1.0] * 4 + [2.0] + [1.0] * 8)
+    assert said(live, "added, said") == "4 back: verb ahead by 0.3" and said(live, "turned, said") == "4 back: even"
 
 
 def test_the_tip_of_the_turned_constant_is_in_the_rings_of_the_sinusoid():
@@ -112,21 +107,6 @@ def test_the_thick_line_is_the_score_of_equal_vectors_in_these_pairs(values, low
     assert tip(live, "peak").tolist() == [ahead, 1] and said(live, "readout").startswith(words)
 
 
-def test_the_boxes_of_a_pair_are_those_that_are_turned_together():
-    live = at(figures.two_layouts(), pair=2)
-    theta = torch.tensor([0, 0, 1.0, 0], dtype=torch.float64)
-    ones = torch.ones(8, dtype=torch.float64)
-    for layout in ("interleaved", "half-split"):
-        moved = (rotate(ones, theta, layout=layout.replace("-", "_")) != ones).nonzero().flatten()
-        boxes = [live.artists[f"{layout}, box {part}"].get_x() for part in (0, 1)]
-        assert boxes == pytest.approx((moved + 0.08).tolist())
-        assert points(live, f"{layout}, arc")[[-1, 0], 0].tolist() == pytest.approx((moved + 0.5).tolist())
-    order = to_half_split(torch.arange(8), 8).tolist()
-    for part in (0, 1):
-        above, below = points(live, f"way {part}")[:, 0].int().tolist()
-        assert order[below] == above
-
-
 @pytest.mark.parametrize(
     "turned, marks, still",
     [("nothing", [], True), ("x", ["x"], False), ("q, k and v", ["qk", "qk", "v"], False)]
@@ -144,13 +124,10 @@ def test_the_signs_stand_where_it_turns_and_only_q_and_k_leave_the_output(turned
     assert said(live, "said").endswith("the output by 1.25")
 
 
-@pytest.mark.parametrize(
-    "dtype, position, held, distinct", [("bfloat16", 257, 256, 769), ("float16", 2049, 2048, 3073)]
-)
-def test_positions_are_held_as_the_dtype_holds_them(dtype, position, held, distinct):
-    live = at(figures.low_precision(), dtype=dtype, position=position)
-    assert said(live, "count") == f"{position} is held as {held}"
-    assert said(live, "distinct") == str(distinct) and tip(live, "bar")[1] == distinct
-    assert dict(points(live, "held").tolist())[0] == held - position
-    for name, place in (("true hand", position), ("held hand", held)):
+def test_positions_are_held_as_the_dtype_holds_them():
+    live = at(figures.low_precision(), dtype="float16", position=2049)
+    assert said(live, "count") == "2049 is held as 2048"
+    assert said(live, "distinct") == "3073" and tip(live, "bar")[1] == 3073
+    assert dict(points(live, "held").tolist())[0] == -1
+    for name, place in (("true hand", 2049), ("held hand", 2048)):
         assert tip(live, name)[0].item() == pytest.approx(math.cos(place))

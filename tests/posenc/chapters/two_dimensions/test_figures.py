@@ -46,13 +46,6 @@ def test_the_picture_has_all_kinds_and_shows_each_as_another_patch():
     assert np.array_equal(two[SIDE:, :SIDE], drawn(torch.tensor([[3]])))
 
 
-@pytest.mark.parametrize("row, column, expected", [(2, 11, {(2, 10), (3, 0)}), (0, 0, {(0, 1)})])
-def test_near_in_the_count_are_the_patches_before_and_after(row, column, expected):
-    live = at(figures.near(), row=row, column=column)
-    assert {(int(r), int(c)) for c, r in points(live, "nearest")} == expected
-    assert said(live, "number") == f"patch ({row}, {column}): number {12 * row + column} in the count"
-
-
 def lit(live, name):
     """The patches that are not covered, and how many columns are white."""
     cover = live.artists[name].get_array()
@@ -101,16 +94,6 @@ def test_the_fan_has_axials_speeds_in_eight_directions():
     torch.testing.assert_close(steps.norm(dim=-1), speeds.repeat(2))
     directions = torch.atan2(steps[:, 1], steps[:, 0])
     torch.testing.assert_close(directions.diff(), torch.full((7,), math.pi / 8, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("degrees, along", [(90, (1, 0)), (45, (1, -1)), (135, (1, 1))])
-def test_the_stripes_run_across_the_direction(degrees, along):
-    live = at(figures.stripes(), degrees=degrees, wavelength=5)
-    seen = live.artists["picture"].get_array()
-    rows, columns = along
-    assert [seen[8 + n * rows, 8 + n * columns] for n in range(-8, 9)] == pytest.approx([1] * 17)
-    assert seen.min() < -0.7
-    assert points(live, "along")[1].norm().item() == pytest.approx(5)  # from one stripe to the next
 
 
 @pytest.mark.parametrize("before, rows, columns", [(0, 1, 1), (4, 3, 5)])

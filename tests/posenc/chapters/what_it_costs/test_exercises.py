@@ -2,10 +2,8 @@
 
 import statistics
 
-import torch
 from slips import mistakes, slip
 
-from posenc.rotary import angles, rotate
 from posenc.timing import sample_stream
 
 
@@ -32,12 +30,6 @@ def block(kernel, stream):
     end = stream.record()
     stream.synchronize()
     return start.elapsed_time(end) / 1000 / 100
-
-
-def kept_as_they_came(query, key, keys, position):
-    keys = torch.cat([keys, key[:, None]], dim=1)
-    turned = rotate(keys, angles(torch.arange(keys.shape[1]), 8))
-    return (rotate(query[:, None], angles(torch.tensor([position]), 8)) @ turned.mT)[:, 0] / 8**0.5, keys
 
 
 PLANTED = mistakes(
@@ -83,7 +75,10 @@ PLANTED = mistakes(
         "it is NoneType": "(result[0], None)",
         "should be torch.float64": "[each.float() for each in result]",
         "right to a few digits": "[position]), d) → [position]), d).float()",
-        "the key goes into the cache as it came": kept_as_they_came,
+        "the key goes into the cache as it came": (
+            "rotate(key[:, None], angle) → key[:, None];"
+            "@ keys.mT → @ rotate(keys, angles(torch.arange(keys.shape[1]), d)).mT"
+        ),
         "the key goes into the cache as it came, or": "rotate(key[:, None], angle) → key[:, None]",
         "in front of the cache": "[keys, key] → [key, keys]",
         "it rotates the whole cache": (
