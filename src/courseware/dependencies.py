@@ -94,23 +94,20 @@ def _changed(tree: ast.AST) -> Iterator[str]:
     `setattr(name, …)`. Whether it does cannot be seen from outside, so it counts.
     """
     for node in ast.walk(tree):
+        parts = []
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             called = node.value.func
-            if ast.unparse(called).partition(".")[0] in SHOWING:
-                continue
-            parts = [called.value if isinstance(called, ast.Attribute) else None, *node.value.args]
-            for part in parts:
-                while isinstance(part, ast.Subscript | ast.Attribute | ast.Starred):
-                    part = part.value
-                if isinstance(part, ast.Name):
-                    yield part.id
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
-        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            while isinstance(node, ast.Subscript | ast.Attribute):
-                node = node.value
-            if isinstance(node, ast.Name):
-                yield node.id
+            if ast.unparse(called).partition(".")[0] not in SHOWING:
+                parts = [called.value if isinstance(called, ast.Attribute) else None, *node.value.args]
+        elif isinstance(node, ast.AugAssign):
+            parts = [node.target]
+        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            parts = [node]
+        for part in parts:
+            while isinstance(part, ast.Subscript | ast.Attribute | ast.Starred):
+                part = part.value
+            if isinstance(part, ast.Name):
+                yield part.id
 
 
 def _global_names(table: symtable.SymbolTable) -> Iterator[str]:

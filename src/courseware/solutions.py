@@ -73,10 +73,9 @@ def _registered(notebook: NotebookNode) -> Callable:
     """Import the exercises of the chapter, as its notebook does; returns what finds one by its name."""
     from posenc.lesson.exercises import find  # with torch, which reading a notebook does not need
 
-    imports = r"^from (posenc\.chapters\.\w+) import .*\bexercises\b"
-    for cell in notebook.cells:
-        for chapter in re.findall(imports, cell.source, re.MULTILINE) if cell.cell_type == "code" else ():
-            importlib.import_module(f"{chapter}.exercises")
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    for chapter in re.findall(r"^from (posenc\.chapters\.\w+) import .*\bexercises\b", code, re.MULTILINE):
+        importlib.import_module(f"{chapter}.exercises")
     return find
 
 

@@ -155,32 +155,21 @@ def test_an_id_stays_and_a_cell_without_one_or_with_that_of_another_gets_its_own
     assert normalise(normal) == normal
 
 
-def test_consecutive_prints_are_one_output():
-    parts = [v4.new_output("stream", name="stdout", text=f"{word}\n") for word in ("a", "b", "c")]
-    parts.insert(2, display({"text/plain": "between"}))
-    assert output_texts(normalise(with_outputs(*parts))) == ["a\nb\n", {"text/plain": "between"}, "c\n"]
+MACHINE = "<function f at 0x7f3a00>, /tmp/ipykernel_12/34.py:1, /home/me/.venv/lib/site-packages/torch/a.py"
+CLEAN = "<function f at an address>, a cell:1, site-packages/torch/a.py"
 
 
-def test_a_widget_view_goes_and_its_picture_and_words_stay():
-    view = {notebooks.WIDGET_VIEW: {"model_id": "1"}}
-    words = {"image/png": png(GRADIENT), "text/plain": "Figure: a ramp"}
-    normal = normalise(with_outputs(display(view | words, **{"image/png": {"alt": "a ramp"}}), display(view)))
-    (output,) = normal.cells[0].outputs
-    assert set(output.data) == {"image/png", "text/plain"}
-    assert output.metadata["image/png"].alt == "a ramp"
-
-
-def test_addresses_and_paths_of_the_machine_go():
-    words = "<function f at 0x7f3a00>, /tmp/ipykernel_12/34.py:1, /home/me/.venv/lib/site-packages/torch/a.py"
-    clean = "<function f at an address>, a cell:1, site-packages/torch/a.py"
-    outputs = [
-        v4.new_output("stream", name="stdout", text=words),
-        display({"text/plain": words, "text/html": words}),
-        v4.new_output("execute_result", data={"text/plain": words}, execution_count=7),
-    ]
-    normal = normalise(with_outputs(*outputs, count=2))
-    assert output_texts(normal) == [clean, {"text/plain": clean, "text/html": clean}, {"text/plain": clean}]
-    assert normal.cells[0].outputs[2].execution_count == 2, "the number of a result is that of its cell"
+def test_of_outputs_stays_what_is_the_same_in_every_run():
+    """Consecutive prints become one, views of widgets go, and so do addresses and paths; a result has its cell's number."""
+    prints = [v4.new_output("stream", name="stdout", text=f"{word}\n") for word in ("a", MACHINE, "c")]
+    view, words = {notebooks.WIDGET_VIEW: {"model_id": "1"}}, {"text/plain": MACHINE, "text/html": MACHINE}
+    result = v4.new_output("execute_result", data={"text/plain": MACHINE}, execution_count=7)
+    shown = display(view | words, **{"image/png": {"alt": "a ramp"}})
+    normal = normalise(with_outputs(*prints[:2], shown, display(view), prints[2], result, count=2))
+    clean = [f"a\n{CLEAN}\n", {"text/plain": CLEAN, "text/html": CLEAN}, "c\n", {"text/plain": CLEAN}]
+    assert output_texts(normal) == clean
+    assert normal.cells[0].outputs[1].metadata["image/png"].alt == "a ramp"
+    assert normal.cells[0].outputs[3].execution_count == 2
 
 
 def test_nbval_is_told_to_overlook_the_same_things():
