@@ -13,7 +13,7 @@ from PIL import Image
 
 from courseware import keep, notebooks
 from courseware.code import fingerprint
-from courseware.keep import differ, say_the_same
+from courseware.keep import differ, look_the_same, say_the_same
 from posenc.lesson.claims import bundle, make
 from posenc.lesson.live import canvas
 
@@ -82,6 +82,7 @@ def test_other_digits_of_a_measurement_say_the_same_and_all_else_says_something_
     other[2].metadata["image/png"]["alt"] = "two curves"
     assert not say_the_same(outputs(), other)
     assert not say_the_same(outputs(), outputs()[:-1])
+    assert not look_the_same(outputs(), outputs()[:2])
 
 
 def chapter(*, tags=(), **change):
