@@ -5,7 +5,6 @@ import json
 import re
 
 import pytest
-from IPython.display import display
 
 from posenc.lesson import guesses
 from posenc.lesson.guesses import RUN, predict
@@ -141,11 +140,3 @@ def test_what_is_measured_is_one_of_the_options_and_a_reason_is_a_line(measured,
 def test_what_is_no_question_is_refused(question, options, kind, message):
     with pytest.raises(kind, match=message):
         predict(question, options)
-
-
-def test_without_a_kernel_the_lines_are_printed(monkeypatch, capsys):
-    monkeypatch.setattr(guesses, "display", display)
-    predict("Which?", OPTIONS).compare("the mean")
-    assert capsys.readouterr().out == (
-        f"Which?\n  ○ the last token's\n  ○ the mean\n  ○ all of them\n{RUN}\nWhich?\nMeasured: the mean.\n"
-    )

@@ -72,21 +72,19 @@ def test_loud_runs_are_named():
     assert colours == [GREY] * 2 + [figures.LOUD] * 2 + [GREY] * 4
 
 
-@pytest.mark.parametrize(
-    "port, words",
-    [
+@pytest.mark.slow
+def test_the_port_is_named_by_the_probe():
+    live = figures.matrices()
+    for port, words in (
         ("interleaved", "interleaved, all 16 dimensions, base 10,000"),
         ("half of the head", "the first 8 of 16 dimensions"),
         ("base 100", "base 100,"),
         ("offset 2", "offset +2"),
         ("clockwise", "clockwise"),
         ("table of neighbours", "half-split turn with an interleaved table, all 16 dimensions, no rotation"),
-    ],
-)
-@pytest.mark.slow
-def test_the_port_is_named_by_the_probe(port, words):
-    live = at(figures.matrices(), port=port)
-    assert words in said(live, "read").replace("\n", " ")
+    ):
+        live.set(port=port)
+        assert words in said(live, "read").replace("\n", " ")
 
 
 def test_with_the_base_of_the_training_no_pair_is_off():
