@@ -109,6 +109,9 @@ def test_two_of_four_stay_when_all_words_are_shuffled():
         widths = [live.artists[f"bar {n}"].get_width() for n in range(4)]
         assert [width > 0.01 for width in widths] == [width > 1e-12 for width in widths] == moved
         assert words(live, "number", 4) == [f"{width:.2f}" for width in widths]
+    orders = [shuffled(6, shuffle, keep_last=False).tolist() for shuffle in range(21)]
+    live.set(shuffle=next(n for n, order in enumerate(orders) if order[0] == 0 and order[-1] != 5))
+    assert live.artists["bar 1"].get_width() > 0.01  # of the last row, not of the first
 
 
 @pytest.mark.parametrize("length", [2, 3, 6, 12])
