@@ -201,11 +201,7 @@ AROUND = table(
     lambda parts, change: {"around": lambda inner: lambda x, p: change(inner, x, p)},
     ("deaf", "not on the positions given", lambda inner, x, p: inner(x, torch.arange(x.shape[-2]))),
     ("from_first", "depends on the other positions of the call", lambda inner, x, p: inner(x, p - p.min())),
-    (
-        "remembering",
-        "depends on the calls before",
-        lambda inner, x, p: inner(x, vars(inner).setdefault(f"{len(p)}", p)),
-    ),
+    ("remembering", "depends on the calls before", lambda inner, x, p: inner(x, vars(inner).setdefault(len(p), p))),
     ("in_place", "changes its input in place", lambda inner, x, p: x.copy_(inner(x, p))),
     ("heads_reversed", "its heads come out in another order", lambda inner, x, p: inner(x, p).flip(1)),
     ("tokens_reversed", "its tokens come out in another order", lambda inner, x, p: inner(x, p).flip(2)),

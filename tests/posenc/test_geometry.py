@@ -33,17 +33,6 @@ def test_as_few_directions_as_hold_the_share():
     assert span(vectors.float()).dtype == torch.float32
 
 
-@pytest.mark.parametrize("share", [0, -0.1, 1.01])
-def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(ValueError, match="above 0 and at most 1"):
-        span(normal(5, 3), share)
-
-
-def test_vectors_that_do_not_vary_span_nothing():
-    with pytest.raises(ValueError, match="don't vary"):
-        span(torch.ones(7, 4) * 0.3)
-
-
 def test_the_share_within_is_1_inside_0_at_right_angles_and_r_over_d_at_random():
     one, other = random_span(6, 64, generator()).chunk(2)
     vectors = normal(200, 3) @ one + 3
@@ -75,10 +64,17 @@ def test_principal_angles_of_unequal_sizes_come_smallest_first_and_don_t_depend_
     torch.testing.assert_close(principal_angles(one, e[:3]), principal_angles(e[:3], one))
 
 
-@pytest.mark.parametrize("rank", [0, 5])
-def test_a_subspace_larger_than_its_space_is_refused(rank):
-    with pytest.raises(ValueError, match="1 to 4"):
-        random_span(rank, 4, generator())
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        *((lambda share=share: span(normal(5, 3), share), "above 0 and at most 1") for share in (0, -0.1, 1.01)),
+        (lambda: span(torch.ones(7, 4) * 0.3), "don't vary"),
+        *((lambda rank=rank: random_span(rank, 4, generator()), "1 to 4") for rank in (0, 5)),
+    ],
+)
+def test_what_is_no_share_and_no_subspace_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
 
 
 def test_a_sum_is_split_into_what_token_and_place_add():

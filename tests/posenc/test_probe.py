@@ -18,6 +18,7 @@ from mistaken import HIDING, ORDER, PARTS, usual
 from rotations import Setting
 from thorough import ALL, thorough
 
+from posenc.additive import Learned
 from posenc.chapters.position_bugs.port import MISTAKES, RIGHT, Port
 from posenc.models import Transformer
 from posenc.probe import Calls, Convention, agreement, best_convention, convention, conventions
@@ -27,7 +28,6 @@ from posenc.rotary import angles, rotate, to_interleaved
 
 ROTATIONS = rotations.rotations()
 PLAIN = Setting(64, 64)
-PARTLY = Setting(80, 32, base=500_000.0)
 
 
 def mistaken(found: Convention, setting: Setting, layout: str, precision: str) -> dict:
@@ -71,12 +71,6 @@ def test_rotations_are_named_or_declined():
         if wrong:
             declined.append((setting, precision, wrong))
     assert len(declined) <= count / 20, declined
-
-
-@pytest.mark.parametrize("turn", [rotations.by_mixed_table, rotations.by_other_mixed_table, rotations.by_mirror])
-def test_what_is_no_rotation_is_called_so_where_a_part_of_a_head_is_turned(turn):
-    found = convention(rotations._partial(turn, rotations.exact)(PARTLY), PARTLY.head_dim)
-    assert found.base is None and "no rotation" in found.unknown["base"]
 
 
 def turned(speeds):
@@ -147,14 +141,6 @@ def test_an_unknown_convention_is_not_applied():
         unclear.rotate(torch.zeros(1, 1, 3, 64), torch.arange(3))
 
 
-def test_positions_may_differ_between_rows():
-    x = torch.randn(2, 4, 5, 16, generator=torch.Generator().manual_seed(0))
-    places = torch.tensor([[0, 1, 2, 3, 4], [9, 0, 1, 2, 3]])
-    got = RIGHT.rotate(x, places[:, None])
-    for row in range(2):
-        torch.testing.assert_close(got[row], RIGHT.rotate(x[row], places[row]))
-
-
 # ------------------------------------------------------------------ agreement
 
 
@@ -188,13 +174,8 @@ def test_the_runs_catch_what_they_can_and_nothing_else(model, mistake):
 
 
 def test_a_model_without_rotation_has_to_count_its_padding():
-    torch.manual_seed(0)
-
-    class Table(torch.nn.Embedding):
-        def forward(self, x, positions):
-            return x + super().forward(positions)
-
-    model = Transformer(97, 97, width=64, heads=4, layers=2, causal=True, encode=Table(256, 64)).requires_grad_(False)
+    sizes, table = {"width": 64, "heads": 4, "layers": 2}, Learned(256, 64)
+    model = Transformer(97, 97, **sizes, causal=True, encode=lambda x, places: x + table(places)).requires_grad_(False)
     for mistake, expected in (("none", ()), ("padding counted", ("padding",)), ("packing not reset", ("packing",))):
         found = agreement(Port(model, convention=None, mistake=mistake).calls(), TOKENS, relative=False)
         assert found.disagree == expected

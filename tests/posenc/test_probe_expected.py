@@ -9,7 +9,6 @@ import torch
 from rotations import Setting
 
 from posenc.probe import Convention, convention
-from posenc.rotary import angles, rotate
 
 pytestmark = pytest.mark.slow  # transformers and its classes take seconds to import
 
@@ -214,13 +213,6 @@ def test_those_that_turn_neighbours():
     assert Convention.from_config(config_of("Llama4Text", **SMALL), layer=0).layout == "interleaved"
     deepseek = Convention.from_config(config_of("DeepseekV3"))
     assert (deepseek.layout, deepseek.head_dim) == ("interleaved", 64)
-
-
-def test_equality_is_of_what_was_read_and_not_of_how_far():
-    def turned(x, positions):
-        return rotate(x, angles(positions, 64))
-
-    assert convention(turned, 64) == convention(turned, 64, longest=128) == Convention(64, "interleaved")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

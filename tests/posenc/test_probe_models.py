@@ -411,12 +411,6 @@ def test_speeds_of_no_single_base_are_said_to_be_so():
     torch.testing.assert_close(found.speeds, torch.tensor([1.0, 0.5, 0.01, 0.3]).double(), rtol=1e-5, atol=0)
 
 
-def test_half_precision_sees_the_fast_pairs():
-    found = rotation(transformer(rotate=turn("half_split")).bfloat16(), layer=1)
-    assert found.found and 4 <= len(found.pairs) < 8
-    assert found.speeds[:3] == pytest.approx([1, 0.316, 0.1], rel=0.02)
-
-
 class OnKeys:
     """A rotation that does something else to keys, which the course's attention turns second."""
 

@@ -137,10 +137,13 @@ def test_half_precision_makes_no_whole_tensor_of_float32():
         assert peak_memory(partial(rotate, x, theta, layout=layout)) < 2.5 * x.nbytes
 
 
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_views_of_any_strides_give_the_same_and_no_input_changes(layout):
     big = draw(4, 6, 3, 20, dtype=torch.float32)
     theta = angles(torch.arange(6), 8)
+    array = draw(6, 8, dtype=torch.float32).numpy()
+    array.setflags(write=False)
     views = {
         "heads and tokens exchanged": big[..., :8].transpose(1, 2),
         "every second dimension": big.transpose(1, 2)[..., ::2][..., :8],
@@ -149,6 +152,7 @@ def test_views_of_any_strides_give_the_same_and_no_input_changes(layout):
         "odd strides": draw(6 * 9, dtype=torch.float32).as_strided((6, 8), (9, 1)),
         "columns": draw(8, 6, dtype=torch.float32).T,
         "one vector for all": draw(1, 8, dtype=torch.float32).expand(6, 8),
+        "read-only memory": torch.from_numpy(array),
     }
     for name, x in views.items():
         plain = rotate(x.clone(memory_format=torch.contiguous_format), theta, layout=layout)
@@ -171,23 +175,10 @@ def test_the_result_shares_no_memory_with_the_input():
         assert torch.equal(x, before)
 
 
-@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
-def test_a_read_only_input_is_read():
-    array = draw(5, 8).numpy()
-    array.setflags(write=False)
-    x = torch.from_numpy(array)
-    for layout in LAYOUTS:
-        got = rotate(x, angles(torch.arange(5), 8), layout=layout)
-        torch.testing.assert_close(got, by_complex_numbers(x, angles(torch.arange(5), 8), layout))
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_gradient_is_the_rotation_back(layout):
+def test_the_gradient_is_that_of_finite_differences(layout):
     x, theta = draw(4, 6).requires_grad_(), angles(torch.arange(4), 6)
     assert torch.autograd.gradcheck(partial(rotate, layout=layout), (x, theta.requires_grad_()))
-    upstream = draw(4, 6, seed=1)
-    rotate(x, theta, layout=layout).backward(upstream)
-    torch.testing.assert_close(x.grad, rotate(upstream, -theta, layout=layout).detach())
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap runs addcmul_ one example at a time
@@ -316,11 +307,8 @@ COS, SIN = tables(THETA)
         (lambda: angles(torch.arange(3.0), 4), TypeError, "positions are torch.float32: pass integers"),
         (lambda: angles(torch.arange(3), 7), ValueError, "7 dimensions: .*positive even"),
         (lambda: rotate(X, THETA, layout="halves"), ValueError, "'halves': choose one of 'interleaved', 'half_split'"),
-        (lambda: rotate(X, THETA, layout=None), ValueError, "layout is .*: choose one of"),
         (lambda: rotate(X.long(), THETA), TypeError, "x is torch.int64: pass real floating-point"),
-        (lambda: rotate(X.cfloat(), THETA), TypeError, "x is torch.complex64: pass real floating-point"),
         (lambda: rotate(X, THETA.half()), TypeError, "angles are torch.float16: keep them in float32 or float64"),
-        (lambda: rotate(X, THETA.long()), TypeError, "angles are torch.int64: keep them in float32 or float64"),
         (lambda: rotate(X[:, :7], THETA), ValueError, "4 angles need 8 dimensions, and x has 7: pass one angle for"),
         (lambda: rotate(X[:4], THETA), ValueError, "all axes but the last must broadcast .* the tokens just before"),
         (lambda: rotate(X[:1], THETA), ValueError, "must broadcast"),

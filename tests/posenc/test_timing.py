@@ -297,7 +297,6 @@ table, places = torch.ones(100, 16), torch.tensor([3, 1, 3])
         (lambda: x + row, 512 + 64, 512, 1),  # broadcast: the row is read where it stands
         (lambda: x + y[0].expand(8, 16), 512 + 64, 512, 1),
         (lambda: x.flatten().unfold(0, 4, 1).sum(), 512, 4, 1),  # windows that overlap
-        (lambda: x + 1, 512, 512, 1),
         (lambda: x * x, 512, 512, 1),  # the same operand twice
         (lambda: x.to(torch.bfloat16), 512, 256, 1),
         (lambda: half + row, 256 + 64, 512, 1),
