@@ -10,11 +10,11 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, Error, Locator, Page, Playwright, sync_playwright
+from playwright.sync_api import BrowserContext, Error, Locator, Page, sync_playwright
 
 from courseware.lab import CONNECTION, UNFOLD
 
@@ -26,11 +26,11 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-KINDS = {
-    "widget-slider": ("slider", ".noUi-handle"),
-    "widget-toggle-buttons": ("choice", "button:not(.mod-active)"),
-    "widget-checkbox": ("switch", "input"),
-    "widget-text": ("text", "input"),
+KINDS = {  # of controls: the class of their box, and what takes the keys; of a choice an option that is not chosen
+    "slider": ("widget-slider", ".noUi-handle"),
+    "choice": ("widget-toggle-buttons", "button:not(.mod-active)"),
+    "switch": ("widget-checkbox", "input"),
+    "text": ("widget-text", "input"),
 }
 LAST_STOP = 1200  # seconds, against waiting for ever
 SENTENCES = ("the old cat saw a bird", "a bird saw the cat")
@@ -59,8 +59,8 @@ class Control:
 
     @property
     def handle(self) -> Locator:
-        """What takes the keys; of a choice, the first option that is not chosen."""
-        return self.box.locator(dict(KINDS.values())[self.kind]).first
+        """What takes the keys."""
+        return self.box.locator(KINDS[self.kind][1]).first
 
     @property
     def value(self) -> str:
@@ -133,17 +133,8 @@ class Notebook:
 
     def settle(self) -> None:
         """Wait until the kernel has answered all that the page has said, and the page has taken it in."""
-        self.page.evaluate(
-            """async seconds => {
-                const end = performance.now() + 1000 * seconds;
-                for (let quiet = 0; quiet < 3; quiet += 1) {
-                    await new Promise(resolve => setTimeout(resolve, 20));
-                    if (unanswered.size) quiet = -1;
-                    if (performance.now() > end) throw new Error('the kernel does not answer');
-                }
-            }""",
-            LAST_STOP,
-        )
+        self.page.evaluate("() => { window.quiet = 0 }")
+        self._wait("(quiet = unanswered.size ? 0 : quiet + 1) > 3", polling=20)
 
     def run_all(self) -> None:
         """Clear all outputs and run all cells through the menu; wait for the last one or an error."""
@@ -192,33 +183,26 @@ class Notebook:
         """The controls of one figure, in the order of the page."""
         controls = []
         for box in self.figures[figure].locator("> :not(img):not(.widget-html):not(.widget-play)").all():
-            name = next(name for name in KINDS if name in box.get_attribute("class"))
+            kind = next(kind for kind, (box_class, _) in KINDS.items() if box_class in box.get_attribute("class"))
             label = box.evaluate("e => (e.querySelector('span') ?? e.querySelector('label')).textContent")
-            controls.append(Control(KINDS[name][0], label, box))
+            controls.append(Control(kind, label, box))
         return controls
 
     def picture(self, figure: int) -> str:
         """The bytes of the picture that is shown, in base64."""
-        return (
-            self.figures[figure]
-            .locator("> img")
-            .evaluate(
-                """async image => {
-                const bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer());
-                return btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(''));
-            }"""
-            )
-        )
+        read = """async image => {
+            const bytes = new Uint8Array(await (await fetch(image.src)).arrayBuffer());
+            return btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(''));
+        }"""
+        return self.figures[figure].locator("> img").evaluate(read)
 
     def new_picture(self, figure: int, old: str) -> str | None:
         """The picture once it is another one, also while a cell runs; None when it stays."""
         deadline = time.monotonic() + LAST_STOP
         while time.monotonic() < deadline:
-            try:
+            with suppress(Error):  # the page threw this picture away for the next one
                 if (picture := self.picture(figure)) != old:
                     return picture
-            except Error:  # the page threw this picture away for the next one
-                pass
             time.sleep(0.05)
         return None
 
@@ -226,38 +210,42 @@ class Notebook:
         """The error line under a figure."""
         return self.figures[figure].get_by_role("alert")
 
-    def press(self, figure: int, slider: Control, presses: int) -> list[float]:
-        """Press arrows on a slider, one step up and one down; ms from each key to changed pixels, where they changed
-        within a second."""
-        self.figures[figure].locator("> img").evaluate(
-            """image => {
-                let start, changed = () => {};
+    def press(self, box: Locator, presses: int) -> list[float]:
+        """Press arrows on the first slider in a box, one step up and one down; ms from each key to changed pixels of the
+        picture in the box, which may be another element each time."""
+        box.evaluate(
+            """box => {
+                let start, before, changed;
                 addEventListener('keydown', () => {
                     start = performance.now();
-                    window.answer = Promise.race([
-                        new Promise(resolve => { changed = resolve }),
-                        new Promise(resolve => setTimeout(resolve, 1000, null)),
-                    ]);
+                    before = box.querySelector('img').src;
+                    window.answer = new Promise((resolve, reject) => {
+                        changed = resolve;
+                        setTimeout(reject, 60000, new Error('the picture stays'));
+                    });
                 }, true);
                 new MutationObserver(async () => {
-                    await image.decode();
+                    const image = box.querySelector('img');
+                    if (!image || image.src === before) return;
+                    await image.decode().catch(() => {});  // thrown away for the next one
                     requestAnimationFrame(() => changed(performance.now() - start));
-                }).observe(image, {attributeFilter: ['src']});
+                }).observe(box, {subtree: true, childList: true, attributeFilter: ['src']});
             }"""
         )
+        slider = box.locator(".noUi-handle").first
         slider.focus()
         times = []
         for press in range(6 + presses):  # the first messages start the thread that the callbacks run in
             slider.press("ArrowLeft" if press % 2 else "ArrowRight")
             times.append(self.page.evaluate("window.answer"))
-        return [time for time in times[6:] if time]
+        return times[6:]
 
     def close(self) -> None:
         """Close the page; the kernel ends with the server."""
         self.page.close()
 
-    def _wait(self, condition: str) -> None:
-        self.page.wait_for_function(condition, polling=50)
+    def _wait(self, condition: str, polling: int = 50) -> None:
+        self.page.wait_for_function(condition, polling=polling)
 
 
 @dataclass
@@ -277,34 +265,39 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, home: Path, *, plain: bool = False, course: bool = False) -> Iterator[Lab]:
-    """Serve a folder on loopback and open a browser; all that they write goes into home.
+def lab(folder: Path, home: Path, *, plain: bool = False) -> Iterator[Lab]:
+    """Serve a folder as `server` does, and open a browser; all that they write goes into home."""
+    with server(folder, home, plain=plain) as (url, token), sync_playwright() as playwright:
+        browser = playwright.chromium.launch_persistent_context(
+            home / "chromium",
+            executable_path=chromium(),
+            headless=True,
+            env=_at_home(home),
+            args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
+            viewport={"width": 1280, "height": 900},
+        )
+        yield Lab(folder, url, token, browser)
+        browser.close()
+
+
+@contextmanager
+def server(folder: Path, home: Path, *, plain: bool = False, course: bool = False) -> Iterator[tuple[str, str]]:
+    """Serve a folder on loopback; yields the address and the token.
 
     With plain, the server is without what `make lab` adds; with course, the folder is a clone of the course, and the
     server is that of `make lab`.
     """
-    (home / "config" / "labconfig").mkdir(parents=True)
+    config = home / ".jupyter"
+    (config / "labconfig").mkdir(parents=True)
     if not course:
-        config = home / "config" / "labconfig" / "page_config.json"
-        config.write_text(json.dumps({"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}))
-    config = home / "config" / "jupyter_lab_config.json"
-    config.write_text(json.dumps({"LabApp": {"expose_app_in_browser": True}}))
+        disabled = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+        (config / "labconfig" / "page_config.json").write_text(json.dumps(disabled))
+    (config / "jupyter_lab_config.json").write_text(json.dumps({"LabApp": {"expose_app_in_browser": True}}))
     token = os.urandom(16).hex()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {
-        "HOME": str(home),
-        "IPYTHONDIR": str(home / "ipython"),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-        "JUPYTER_TOKEN": token,
-        "BROWSER": "true",  # the program of that name, which opens nothing
-        "OMP_NUM_THREADS": "1",
-    }
+    environment = _at_home(home) | {"JUPYTER_TOKEN": token, "BROWSER": "true"}  # the program that opens nothing
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
     command += [CONNECTION, UNFOLD] * (not plain)
@@ -313,49 +306,31 @@ def lab(folder: Path, home: Path, *, plain: bool = False, course: bool = False) 
         command = [sys.executable, "-c", start, str(port), str(folder)]
     log = home / "jupyterlab.log"
     with log.open("w") as output:
-        server = subprocess.Popen(
+        process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
         )
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(url, server, log)
-        with _playwright() as playwright:
-            browser = playwright.chromium.launch_persistent_context(
-                home / "chromium",
-                executable_path=chromium(),
-                headless=True,
-                env=environment,
-                args=FLAGS + ["--no-sandbox"] * (os.geteuid() == 0),
-                viewport={"width": 1280, "height": 900},
-            )
-            yield Lab(folder, url, token, browser)
-            browser.close()
+        _wait_for(url, process, log)
+        yield url, token
     finally:
-        os.killpg(server.pid, signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGTERM)
         try:
-            server.wait(20)
+            process.wait(20)
         except subprocess.TimeoutExpired:
-            os.killpg(server.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
 
 
-_running: list[Playwright] = []
+def _at_home(home: Path) -> dict[str, str]:
+    """The environment of a user who has this home and has set nothing."""
+    own = ("JUPYTER", "IPYTHON", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return kept | {"HOME": str(home), "OMP_NUM_THREADS": "1"}
 
 
-@contextmanager
-def _playwright() -> Iterator[Playwright]:
-    """The one of this process, which takes no second."""
-    if _running:
-        yield _running[0]
-        return
-    with sync_playwright() as playwright:
-        _running.append(playwright)
-        yield playwright
-    _running.clear()
-
-
-def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
+def _wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
     deadline = time.monotonic() + LAST_STOP
-    while time.monotonic() < deadline and server.poll() is None:
+    while time.monotonic() < deadline and process.poll() is None:
         try:
             urllib.request.urlopen(f"{url}/api", timeout=10)
             return
