@@ -86,8 +86,7 @@ def unpack(path: Path, folder: Path) -> HandedIn:
 
 def _sorted(archive: zipfile.ZipFile, path: Path) -> HandedIn:
     """Whose each file is: the first part of its path says it, as students choose the others."""
-    files = [entry for entry in archive.infolist() if not entry.is_dir()]
-    entries = [(re.split(r"[/\\]", _name(entry)), entry) for entry in files]
+    entries = [(re.split(r"[/\\]", _name(entry)), entry) for entry in archive.infolist() if not entry.is_dir()]
     entries = [(parts, entry) for parts, entry in entries if "__MACOSX" not in parts]
     tops = {parts[0] if parts[1:] else "" for parts, _ in entries}
     if len(tops) == 1 and "" not in tops and "_assignsubmission_" not in str(tops):  # packed again, in a folder

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import assignment
 import nbformat
 import pytest
+from assignment import table
 
 import classroom
 from classroom import grade, submissions
@@ -40,11 +41,6 @@ LAST_STOP = ["--cell-seconds", "1200", "--seconds", "12000"]
 
 def cell(notebook, name):
     return next(cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == name)
-
-
-def table(classroom):
-    with (classroom / "graded" / CHAPTER.stem / "marks.csv").open(encoding="utf-8") as file:
-        return {line["student"]: line for line in csv.DictReader(file)}
 
 
 # ------------------------------------------- the proven list, of a small assignment

@@ -1,7 +1,6 @@
 """What a run of the grader leaves behind: nothing, also where a submission starts a daemon, the grader is killed with
 SIGKILL, or the disk is full."""
 
-import csv
 import fcntl
 import json
 import os
@@ -70,10 +69,8 @@ def grade(python, classroom="classroom", limits=("--seconds", "1200", "--cell-se
     return [python, "-m", "classroom.grade", "1", "in", "--classroom", classroom, "--workers", "2", *limits]
 
 
-def marks(folder):
-    """student → mark, from the table that a teacher reads."""
-    with (folder / "graded" / NAME / "marks.csv").open(encoding="utf-8") as file:
-        return {line["student"]: line["mark"] for line in csv.DictReader(file)}
+def marks(classroom):
+    return {student: line["mark"] for student, line in assignment.table(classroom).items()}
 
 
 def daemon(mark):
