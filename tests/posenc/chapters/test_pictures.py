@@ -39,7 +39,8 @@ NEEDING = FIGURES.keys() - figure_functions()
 @functools.cache
 def made_up(chapter: str) -> dict:
     """What makes the chapter's figures from made-up data, by the figure's name."""
-    return vars(load(HERE / chapter / "test_figures.py"))
+    path = HERE / chapter / "test_figures.py"
+    return vars(load(path)) if path.exists() else {}
 
 
 def make(name: str) -> Live:
@@ -61,7 +62,7 @@ def drawn_as_kept(name: str, live: Live) -> None:
     if function in made_up(chapter):
         return as_kept(live.png(), HERE / chapter / f"{function}.png")
     stored = [picture for words, picture in pictures(chapter) if words == repr(live)]
-    assert stored, f"no cell of the chapter shows it as it starts: {live!r}"
+    assert stored, f"no cell of the chapter shows it as it starts: {live!r}. If one does: make notebooks"
     where = [same_or_where(live.png(), picture) for picture in stored]
     assert None in where, f"{where[0]}. If that is meant: make pictures"
 
