@@ -1,11 +1,13 @@
 """A learner's session in a real browser: run all, move controls, type, make mistakes."""
 
+import base64
 import re
 import shutil
 
 import pytest
 from browser import Control, Lab, Notebook, chromium, lab, server
 from nbformat import NotebookNode, v4
+from pictures import same_or_where
 
 from courseware.dependencies import needed_cells, untrained_cells
 from courseware.keep import timed
@@ -256,11 +258,12 @@ def test_every_control_moves_its_picture_from_the_keyboard_and_back(figures, con
                 seen.append((value, figures.picture(figure)))
                 assert found.focused(), f"{what}: lost the focus"
                 assert figures.alert(figure).count() == 0, f"{what}: {figures.alert(figure).inner_text()}"
-            (_, before), (_, there), _ = seen
+            (start, before), (_, there), (end, after) = seen
             if there != before:
                 break
         assert there != before, f"{what}: the picture stayed"
-        assert seen[0] == seen[-1], f"{what}: another one, back there"
+        where = same_or_where(base64.b64decode(after), base64.b64decode(before))
+        assert (end, where) == (start, None), f"{what}: another one, back there: {where}"
 
 
 def test_a_claim_leads_to_the_cell_that_decides_it(jupyterlab):
@@ -280,16 +283,14 @@ def test_make_lab_opens_a_page_that_knows_what_was_done(jupyterlab, tmp_path):
     (course / "notebooks").mkdir(parents=True)
     shutil.copy(NOTEBOOKS.parent / "README.md", course)
     shutil.copy(NOTEBOOKS / "start.ipynb", course / "notebooks")
-    answered = """from posenc.chapters.permutation_invariance import exercises
-from posenc.lesson.exercises import check
-
-def unpermute(layer, x, p):
-    return layer(x[p])[p.argsort()]
-
-check("unpermute", unpermute)"""
+    imported = """from posenc.chapters.permutation_invariance import exercises
+from posenc.lesson.exercises import check"""
+    stub = "def unpermute(layer, x, p):\n    "
     cells = [
         v4.new_markdown_cell("# 01 · A chapter\n### Exercise 1.1 · Bring it back · ●●○○○ · 5 min"),
-        v4.new_code_cell(answered, metadata={"ex": {"id": "unpermute", "points": 1}}),
+        v4.new_code_cell(imported),
+        v4.new_code_cell(f"{stub}raise NotImplementedError", metadata={"ex": {"id": "unpermute", "points": 1}}),
+        v4.new_code_cell('check("unpermute", unpermute)'),
     ]
     name = "01_permutation_invariance.ipynb"
     (course / "notebooks" / name).write_text(text(v4.new_notebook(cells=cells, metadata=METADATA)))
@@ -302,6 +303,10 @@ check("unpermute", unpermute)"""
         page.locator(".jp-TableOfContents").get_by_text("What you would search for").wait_for()
         page.locator("td", has_text=re.compile("^0 of 1$")).wait_for()
         chapter = running.open(f"my/{name}")
+        chapter.run("import check")
+        chapter.run("def unpermute(", f"{stub}return layer(x[p])[p]")
+        assert "wrong for a 3-cycle" in chapter.run("check(")
+        chapter.run("def unpermute(", f"{stub}return layer(x[p])[p.argsort()]")
         assert chapter.run("check(").startswith("✓")
         chapter.close()
         start.start("contents()")

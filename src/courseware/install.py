@@ -27,7 +27,7 @@ LEARNER, DEVELOPER = "learner", "developer"
 
 # What pip finds elsewhere for Linux brings CUDA. The builds of this index are the same without it.
 CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
-PATIENCE = 5  # seconds until the index counts as out of reach; on a busy machine Python itself takes one or two to start
+PATIENCE = 5  # seconds until the index counts as out of reach, of which Python may take two to start
 
 
 def fingerprint():
