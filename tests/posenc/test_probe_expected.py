@@ -200,10 +200,29 @@ def test_layers_that_differ_are_named():
         config = config_of(name, **SMALL | {"num_hidden_layers": 8})
         turns = [Convention.from_config(config, layer=layer).rotary_dim > 0 for layer in range(8)]
         assert turns == [True, True, True, False] * 2
-    with pytest.raises(ValueError, match="older configuration"):
-        Convention.from_config({"model_type": "gemma3_text", "rope_local_base_freq": 10_000.0})
-    with pytest.raises(ValueError, match="write the Convention"):
-        Convention.from_config({"model_type": "bert"})
+
+
+BEFORE = {"original_max_position_embeddings": 4096}
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"model_type": "gemma3_text", "rope_local_base_freq": 10_000.0}, "older configuration"),
+        ({"model_type": "bert"}, "write the Convention"),
+        ({"model_type": "llama"}, "head_dim, or hidden_size"),
+        (PLAIN | {"num_hidden_layers": 2}, "layer is 2: llama has 2"),
+        (PLAIN | {"rope_scaling": {"rope_type": "linear"}}, "linear needs a factor"),
+        (PLAIN | {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "dynamic needs max_position"),
+        (PLAIN | {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "yarn needs original_max"),
+        (PLAIN | {"rope_scaling": {"rope_type": "yarn"} | BEFORE}, "yarn needs a factor"),
+        (PLAIN | {"rope_scaling": {"rope_type": "longrope", "factor": 2.0} | BEFORE}, "needs short_factor and"),
+        (PLAIN | {"rope_scaling": {"rope_type": "other", "factor": 2.0}}, "rope_type is 'other'"),
+    ],
+)
+def test_a_configuration_in_which_something_is_missing_says_what(config, words):
+    with pytest.raises(ValueError, match=words):
+        Convention.from_config(config, layer=2)
 
 
 def test_those_that_turn_neighbours():

@@ -124,8 +124,8 @@ class Convention:
             longest: the length of the text, as in `convention`: dynamic and LongRoPE scaling depend on it.
 
         Raises:
-            ValueError: the model_type or the scaling is not known, a number is missing, or layers differ and none
-                was named.
+            ValueError: the model_type or the scaling is not known, a number is missing, it has no such layer, or layers
+                differ and none was named.
         """
         from posenc.probe.expected import from_config
 

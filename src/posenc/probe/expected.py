@@ -55,6 +55,9 @@ def from_config(config: Any, *, layer: int | None, longest: int) -> Convention:
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     by_kind = bool(rope) and all(isinstance(value, Mapping) for value in rope.values())
     turns = _turning(config, kind)
+    layers = config.get("num_hidden_layers") or config.get("n_layer") or len(turns)
+    if layer is not None and layers and not 0 <= layer < layers:
+        raise ValueError(f"layer is {layer}: {kind} has {layers}, from 0 on")
     if layer is None and (len(set(turns)) > 1 or by_kind and len(set(config["layer_types"])) > 1):
         raise ValueError(f"the layers of {kind} differ: pass layer=")
     if layer is None and turns:
@@ -83,7 +86,10 @@ def _head_dim(config: Mapping, layer: int | None) -> int:
     own = own.get(str(layer), own.get(layer, {})).get("head_dim")
     heads = config.get("num_attention_heads") or config.get("n_head")
     size = config.get("qk_rope_head_dim") or own or config.get("head_dim")
-    return size or (config.get("hidden_size") or config.get("n_embd")) // heads
+    width = config.get("hidden_size") or config.get("n_embd")
+    if not size and not (width and heads):
+        raise ValueError("the size of a head is missing: head_dim, or hidden_size and num_attention_heads")
+    return size or width // heads
 
 
 def _turned(config: Mapping, rope: Mapping, head_dim: int, layout: str, longest: int) -> Convention:
@@ -99,7 +105,11 @@ def _turned(config: Mapping, rope: Mapping, head_dim: int, layout: str, longest:
     factor = rope.get("factor")
     if how in ("yarn", "llama3", "longrope", "su") and not before:
         raise ValueError(f"{how} needs original_max_position_embeddings")
-    if factor is None and how in ("yarn", "longrope", "su"):
+    if how == "dynamic" and not most:
+        raise ValueError("dynamic needs max_position_embeddings")
+    if how in ("longrope", "su") and not {"short_factor", "long_factor"} <= rope.keys():
+        raise ValueError(f"{how} needs short_factor and long_factor")
+    if factor is None and most and how in ("yarn", "longrope", "su"):
         factor = most / before
     if factor is None and how not in ("default", "proportional"):
         raise ValueError(f"{how} needs a factor")
