@@ -7,6 +7,7 @@ word or a colour, is compared as such wherever it is shown, and makes no number.
 import ast
 import hashlib
 import io
+import itertools
 import tokenize
 from collections.abc import Iterable, Iterator
 from modulefinder import ModuleFinder
@@ -79,9 +80,10 @@ def tree(source: str) -> ast.Module:
 def _essence(source: str) -> str:
     """The source without docstrings, comments and empty lines: the same text under every version of Python."""
     lines = source.splitlines()
-    before = tokenize.INDENT  # what stands before a token; a string that a block or a file begins with is a docstring
-    for token in tokenize.generate_tokens(io.StringIO(MAGIC.sub("", source)).readline):
-        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and before == tokenize.INDENT):
+    before = tokenize.INDENT  # what stands before a token; a file begins like a block
+    for token, after in itertools.pairwise(tokenize.generate_tokens(io.StringIO(MAGIC.sub("", source)).readline)):
+        alone = before == tokenize.INDENT and after.type in (tokenize.NEWLINE, tokenize.COMMENT)
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and alone):
             first, last = token.start[0] - 1, token.end[0]
             lines[first] = lines[first][: token.start[1]]
             lines[first + 1 : last] = [""] * (last - first - 1)

@@ -87,21 +87,20 @@ def make_venv():
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < OLDEST:
         sys.exit(
-            "\nThis is Python " + version + "; the course needs 3.11 or newer. Where there is none, install one from "
-            "your system's packages or from python.org. Then run  make lab PYTHON=python3.12  with its name."
+            f"\nThis is Python {version}; the course needs 3.11 or newer. Where there is none, install one from your "
+            "system's packages or from python.org. Then run  make lab PYTHON=python3.12  with its name."
         )
-    print("Making .venv with Python " + version + ", and installing. This takes a minute or more, once.", flush=True)
+    print(f"Making .venv with Python {version}, and installing. This takes a minute or more, once.", flush=True)
     venv([sys.executable, "-m", "venv", "--clear", VENV])
 
 
 def venv(command):
+    """Make a virtual environment by this command, whose last word is its folder, or end with what to do."""
     if subprocess.call(command) != 0:
         sys.exit(
-            "\nPython could not make the folder "
-            + os.path.basename(command[-1])
-            + "; its reason is above. Where it is "
-            "that venv or ensurepip is missing, on Debian and Ubuntu  sudo apt install python3-venv  brings it. "
-            "Then run make again."
+            f"\nPython could not make the folder {os.path.basename(command[-1])}; its reason is above. Where it is that "
+            "venv or ensurepip is missing, on Debian and Ubuntu  sudo apt install python3-venv  brings it. Then run "
+            "make again."
         )
 
 

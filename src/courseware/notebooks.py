@@ -266,7 +266,8 @@ def write(path: Path, content: str) -> None:
 def build(path: Path) -> None:
     """Execute one notebook and store it in normal form, or leave it as it was.
 
-    Its hints, its worked solutions and the index of its claims are written anew. What is stored stays where it says the same and the code is the same, unless FRESH=1 is in the environment.
+    Its hints, its worked solutions and the index of its claims are written anew. What is stored stays where it says
+    the same and the code is the same, unless FRESH=1 is in the environment.
     """
     old = read(path)
     try:

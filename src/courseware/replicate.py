@@ -216,8 +216,10 @@ def main(arguments: list[str]) -> int:
         number, cells = path.name[:2], {cell.id for cell in chapter.cells}
         again = list(rows(number, codes[path], done, pace, steps))
         # what was run again is new, and what the chapter claims no longer is gone
-        stays = lambda row: row.key.split("/")[1] in cells and not (again and (row.pace, row.steps) == (pace, steps))
-        table = [row for row in table if row.key[:2] != number or stays(row)] + again
+        old = [row for row in table if row.key[:2] == number]
+        gone = {row for row in old if row.key.split("/")[1] not in cells}
+        gone |= {row for row in old if again and (row.pace, row.steps) == (pace, steps)}
+        table = [row for row in table if row not in gone] + again
         for row in again:
             if row.held < row.sets:
                 values = f"{row.smallest} to {row.largest}, {row.bound}"

@@ -80,3 +80,4 @@ def test_the_name_changes_with_a_cell_and_not_with_its_comments_or_with_prose(pa
     assert fingerprint(other) == before
     assert fingerprint(importing(CODE[0], "one + 1", CODE[2])) != before
     assert fingerprint(importing(*reversed(CODE))) != before
+    assert fingerprint(importing("'a'.join(one)")) != fingerprint(importing("'b'.join(one)"))  # no docstring
